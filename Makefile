@@ -1,0 +1,78 @@
+# Works on a bare machine with python >= 3.11 and make: everything else is
+# installed into .venv, from pinned and hashed requirements.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+UV     := $(BIN)/uv
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+.PHONY: help
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
+
+# --- installation: stamp files make a second run instant ---------------------
+
+$(VENV)/.tools: requirements/tools.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "memdb needs python >= 3.11; name one with: make PYTHON=python3.12 ..." >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+$(VENV)/.runtime: requirements/runtime.txt pyproject.toml $(VENV)/.tools
+	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r $<
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
+	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r $<
+	@touch $@
+
+.PHONY: venv
+venv: $(VENV)/.dev ## Install everything a developer needs into .venv
+
+# --- the product -------------------------------------------------------------
+
+.PHONY: demo
+demo: $(VENV)/.runtime ## Store a conversation, ask five questions, show the sources
+	$(BIN)/memdb demo
+
+.PHONY: bench
+bench: $(VENV)/.runtime ## Measure retrieval: make bench DATA="a.jsonl.gz b.jsonl.gz"
+	@test -n "$(DATA)" || { echo 'Name the data: make bench DATA="a.jsonl.gz b.jsonl.gz"' >&2; exit 2; }
+	$(BIN)/memdb bench retrieval $(DATA)
+
+# --- development -------------------------------------------------------------
+
+.PHONY: test
+test: $(VENV)/.dev ## Run the tests: make test PYTEST_ARGS="-k recall"
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: $(VENV)/.dev ## Check style, formatting and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+.PHONY: golden
+golden: $(VENV)/.dev ## Rewrite sql/schema.golden.sql from a fresh install
+	$(BIN)/python -m tests.migrations.golden
+
+.PHONY: freeze
+freeze: $(VENV)/.dev ## At a release: add the hashes of new revisions to migrations/frozen.txt
+	$(BIN)/python -m tests.migrations.frozen
+
+COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+  --no-annotate --custom-compile-command "make requirements"
+
+.PHONY: requirements
+requirements: $(VENV)/.tools ## Pin the newest allowed releases into requirements/*.txt
+	$(COMPILE) --upgrade requirements/tools.in -o requirements/tools.txt
+	$(COMPILE) --upgrade pyproject.toml --extra embedded --extra local --extra server \
+	  -o requirements/runtime.txt
+	$(COMPILE) --upgrade pyproject.toml --all-extras -c requirements/runtime.txt \
+	  -o requirements/dev.txt

@@ -1,0 +1,3 @@
+"""Long-term memory for AI agents inside PostgreSQL."""
+
+__all__: list[str] = []
