@@ -1,0 +1,100 @@
+-- What every other file leans on: raising typed errors, checking jsonb input, the truth lock.
+--
+-- How memdb reads, file by file, along the way of the data:
+--   05 access    who may see what                10 event      what happened, stored first
+--   20 memory    what is remembered, and why      25 entity     who and what it is about
+--   30 relation  how memories hang together       36 explain    the chain down to the events
+--   45 embedding vectors   48 statistics   50 recall   70.. the clock's work   90 views   99 grants
+
+-- _raise: stop with a typed error.
+--
+-- p_code is an MD code (sql/README.md lists them), p_detail machine-readable (which item,
+-- which field), p_hint the next step. Messages may change; codes and detail keys may not.
+create or replace function memdb._raise (
+  p_code    text,
+  p_message text,
+  p_detail  jsonb default null,
+  p_hint    text  default null
+)
+  returns boolean
+  language plpgsql volatile parallel safe
+as $$
+begin
+  raise exception using errcode = p_code, message = p_message,
+    detail = coalesce(p_detail::text, ''), hint = coalesce(p_hint, '');
+end $$;
+comment on function memdb._raise (text, text, jsonb, text) is 'Stop with a typed error.';
+
+-- _check_items: refuse a batch that is not an array of objects with known keys.
+--
+-- p_known lists the keys an item may have, p_required those it must have (present and not null).
+-- Raises MD001 with the index of the first bad item; MD003 above 10,000 items. Cost: one pass.
+create or replace function memdb._check_items (
+  p_items    jsonb,
+  p_known    text[],
+  p_required text[]
+)
+  returns void
+  language plpgsql volatile parallel safe
+as $$
+declare
+  v_bad record;
+begin
+  if p_items is null or jsonb_typeof(p_items) <> 'array' then
+    perform memdb._raise('MD001', 'expected a JSON array of objects', null, 'Pass one array, also for a single item.');
+  end if;
+  if jsonb_array_length(p_items) > 10000 then
+    perform memdb._raise('MD003', 'a batch holds at most 10,000 items', null, 'Send several smaller batches.');
+  end if;
+  select i.ordinal - 1 as index,
+         case when jsonb_typeof(i.item) <> 'object' then 'not an object' end as broken,
+         case when jsonb_typeof(i.item) = 'object' then
+           (select k.key from jsonb_object_keys(i.item) k (key) where k.key <> all (p_known) limit 1) end as unknown,
+         case when jsonb_typeof(i.item) = 'object' then
+           (select r.key from unnest(p_required) r (key) where i.item ->> r.key is null limit 1) end as missing
+    into v_bad
+    from jsonb_array_elements(p_items) with ordinality i (item, ordinal)
+   where jsonb_typeof(i.item) <> 'object'
+      or exists (select from jsonb_object_keys(i.item) k (key) where k.key <> all (p_known))
+      or exists (select from unnest(p_required) r (key) where i.item ->> r.key is null)
+   order by i.ordinal
+   limit 1;
+  if found then
+    perform memdb._raise('MD001',
+      coalesce(v_bad.broken, 'unknown field "' || v_bad.unknown || '"', 'field "' || v_bad.missing || '" is required'),
+      jsonb_build_object('index', v_bad.index, 'field', coalesce(v_bad.unknown, v_bad.missing)),
+      'Known fields: ' || array_to_string(p_known, ', ') || '.');
+  end if;
+end $$;
+comment on function memdb._check_items (jsonb, text[], text[]) is 'Refuse a batch that is not an array of objects with known keys.';
+
+-- _content_hash: what makes two texts the same fact: SHA-256 over the text with white space folded, first 16 bytes.
+create or replace function memdb._content_hash (p_text text)
+  returns bytea
+  language sql immutable parallel safe
+as $$
+  select substring(sha256(convert_to(regexp_replace(btrim(normalize(p_text, nfc)), '\s+', ' ', 'g'), 'UTF8')) for 16);
+$$;
+comment on function memdb._content_hash (text) is 'What makes two texts the same fact: SHA-256 over the text with white space folded, first 16 bytes.';
+
+-- _lock_truth: let recorders of a tenant run side by side, and a correction alone.
+--
+-- Closes the race in which a memory is recorded on an event while another transaction retracts
+-- it: recorders hold the lock shared and read the state of their premises after they got it;
+-- corrections hold it exclusively. Transaction level only, so it works behind PgBouncer.
+create or replace function memdb._lock_truth (
+  p_tenant    integer,
+  p_exclusive boolean
+)
+  returns void
+  language plpgsql volatile
+as $$
+begin
+  -- 1835363444 is "memt" in ASCII: the first key of every advisory lock of this purpose.
+  if p_exclusive then
+    perform pg_advisory_xact_lock(1835363444, p_tenant);
+  else
+    perform pg_advisory_xact_lock_shared(1835363444, p_tenant);
+  end if;
+end $$;
+comment on function memdb._lock_truth (integer, boolean) is 'Let recorders of a tenant run side by side, and a correction alone.';
