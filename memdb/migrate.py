@@ -14,7 +14,7 @@ import hashlib
 import io
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version as distribution_version
@@ -27,8 +27,11 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from packaging.version import Version
 from psycopg import sql
+from psycopg.rows import tuple_row
 from sqlalchemy import Connection, NullPool, create_engine
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from memdb.errors import MemdbError, from_sqlstate
 
 __all__ = [
     "SchemaState",
@@ -48,14 +51,6 @@ _TRY_AGAIN = {"55P03", "40P01"}
 _NOT_INSTALLED = {"42P01", "3F000"}
 # Alembic keeps the running migration in module globals, so one at a time per process.
 _one_at_a_time = threading.Lock()
-
-
-def _typed(error: psycopg.Error) -> Exception:
-    return error
-
-
-def _mismatch(state: "SchemaState") -> Exception:
-    return RuntimeError(f"MD404 {state} {state.remedy}")
 
 
 # --- files ---------------------------------------------------------------------
@@ -158,13 +153,13 @@ def check(database: str | psycopg.Connection[Any]) -> SchemaState:
     Takes a DSN, or a connection (which is left in the transaction it was in). One short
     query; writes nothing; works on a standby.
 
-    Raises: AccessDenied (MD303): the role may not use memdb. Driver errors of connecting
-    pass through as they are.
+    Raises: AccessDenied: the role may not use memdb (42501). ServerUnavailable: nobody
+    answers at this DSN.
     """
-    if isinstance(database, str):
-        with psycopg.connect(database, application_name="memdb check") as connection:
-            return check(connection)
     try:
+        if isinstance(database, str):
+            with psycopg.connect(database, application_name="memdb check") as connection:
+                return _compare(*_stamp(connection))
         return _compare(*_stamp(database))
     except psycopg.Error as error:
         raise _typed(error) from error
@@ -174,7 +169,7 @@ def _stamp(connection: psycopg.Connection[Any]) -> tuple[str | None, str | None,
     """The revision, package version and hash stored in the database; None where not installed."""
     script = cast(LiteralString, _read(migrations_dir() / "state.sql"))
     try:
-        with connection.transaction(), connection.cursor(row_factory=psycopg.rows.tuple_row) as cur:
+        with connection.transaction(), connection.cursor(row_factory=tuple_row) as cur:
             row = cur.execute(script).fetchone()
     except psycopg.Error as error:
         if error.sqlstate in _NOT_INSTALLED:
@@ -198,6 +193,25 @@ def _compare(revision: str | None, package: str | None, sha256: str | None) -> S
     else:
         status = "different"
     return SchemaState(status, revision, package, sha256)
+
+
+def _mismatch(state: SchemaState) -> MemdbError:
+    found = state.package_version or "nothing"
+    message = f"this is memdb {_package_version()}; the database was made for {found}"
+    return from_sqlstate("MD404", message, hint=state.remedy)
+
+
+def _typed(error: psycopg.Error) -> MemdbError:
+    diag = error.diag
+    typed = from_sqlstate(
+        error.sqlstate,
+        diag.message_primary or str(error),
+        detail=diag.message_detail,
+        hint=diag.message_hint,
+    )
+    for note in getattr(error, "__notes__", ()):
+        typed.add_note(note)
+    return typed
 
 
 # --- what an operator does --------------------------------------------------------
@@ -268,7 +282,7 @@ def uninstall(dsn: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def connect(dsn: str) -> Iterator[Connection]:
+def connect(dsn: str) -> Generator[Connection]:
     """Open what alembic works on: one connection, closed at the end."""
     engine = create_engine(
         "postgresql+psycopg://",
@@ -335,9 +349,7 @@ def run_revision(file: str) -> None:
 
 def forward_only() -> NoReturn:
     """Refuse to downgrade: the way back is a backup, or a new revision."""
-    raise NotImplementedError(
-        "revisions go forward only: restore a backup, or write a new one"
-    )
+    raise NotImplementedError("revisions go forward only: restore a backup, or write a new one")
 
 
 def _steps_after_revisions(vector_schema: str) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,8 @@ Two modes share the one order: online the steps are executed, offline (`memdb mi
 --sql`) they are printed. The steps themselves are in memdb/migrate.py.
 """
 
+from typing import cast
+
 from alembic import context
 
 from memdb import migrate
@@ -15,7 +17,7 @@ if context.is_offline_mode():
     with context.begin_transaction():
         migrate.print_steps(
             context.static_output,
-            context.get_starting_revision_argument(),
+            cast("str | None", context.get_starting_revision_argument()),
             options.get("vector_schema", "public"),
             context.run_migrations,
         )
