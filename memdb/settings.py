@@ -1,0 +1,49 @@
+"""Settings from the environment: the only place in memdb that reads it.
+
+Every setting is a variable `MEMDB_<NAME>`. What a caller passes as an argument wins.
+"""
+
+from pathlib import Path
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+__all__ = ["Settings"]
+
+
+class Settings(BaseSettings):
+    """What memdb takes from the environment; `Settings()` reads it afresh."""
+
+    model_config = SettingsConfigDict(env_prefix="MEMDB_", extra="ignore", frozen=True)
+
+    dsn: str | None = Field(
+        default=None,
+        repr=False,
+        description="PostgreSQL to use (a libpq URL or key/value string); empty: the embedded one.",
+    )
+    data_dir: Path | None = Field(
+        default=None, description="Where the embedded server keeps its data."
+    )
+    tenant: str = Field(default="default", description="Tenant that is worked in.")
+    namespace: str = Field(default="default", description="Namespace that is written to and read.")
+    user: str | None = Field(default=None, description="User the memories are about.")
+    agent: str | None = Field(default=None, description="Agent that speaks.")
+    encoder: str = Field(
+        default="auto", description="Name of the encoder, `auto`, or `none` for no vectors."
+    )
+    encode_timeout: float = Field(
+        default=60.0, gt=0, description="Seconds a batch of texts may take an encoder."
+    )
+    embeddings_url: str | None = Field(
+        default=None, description="Base URL of an OpenAI-compatible embeddings server."
+    )
+    embeddings_api_key: SecretStr | None = Field(default=None, description="Its key.")
+    pool_min_size: int = Field(default=1, ge=0, description="Connections kept open.")
+    pool_max_size: int = Field(default=8, ge=1, description="Connections at most.")
+    pool_timeout: float = Field(default=30.0, gt=0, description="Seconds to wait for a connection.")
+    statement_timeout_ms: int | None = Field(
+        default=None, ge=1, description="Milliseconds a statement may take; empty: the server's."
+    )
+    prepare_statements: bool = Field(
+        default=True, description="Off behind a PgBouncer older than 1.21 in transaction mode."
+    )

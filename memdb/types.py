@@ -1,0 +1,359 @@
+"""What calls return: one frozen dataclass for each kind of row, fields named like its columns."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+__all__ = [
+    "AppendedEvent",
+    "Derivation",
+    "EdgeRef",
+    "EmbeddingModel",
+    "EventRef",
+    "ExplainedPremise",
+    "Explanation",
+    "HealthMetric",
+    "Hit",
+    "MemoryRef",
+    "MemoryRow",
+    "Neighbour",
+    "PendingEmbedding",
+    "PolicyValue",
+    "Premise",
+    "RecallResult",
+    "RecallRow",
+    "RecordedMemory",
+    "RegisteredModel",
+    "RelatedMemory",
+    "Source",
+    "TenantRef",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class TenantRef:
+    """A tenant, and whether this call made it."""
+
+    tenant_id: int
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyValue:
+    """A policy in force, and where it was set: namespace, tenant or default."""
+
+    key: str
+    value: Any
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class AppendedEvent:
+    """One stored event of a batch; `ordinal` is its 0-based place in the batch."""
+
+    ordinal: int
+    event_id: int
+    session_id: int | None
+    sequence: int | None
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedMemory:
+    """One recorded memory of a batch; outcome: created, confirmed, versioned or unchanged."""
+
+    ordinal: int
+    memory_id: int
+    version: int
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventRef:
+    """An event that was stored, its place in its session, and whether it is new."""
+
+    event_id: int
+    session_id: int | None
+    sequence: int | None
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRef:
+    """A memory that was recorded.
+
+    `outcome` is created, confirmed (known already: a further source), versioned (other content
+    under the same external id) or unchanged. Without a vector it is found by its words only,
+    until `embed_pending` has run.
+    """
+
+    memory_id: int
+    version: int
+    outcome: str
+    has_vector: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRow:
+    """A memory as it stands now."""
+
+    memory_id: int
+    version: int
+    namespace: str
+    user_id: str | None
+    agent_id: str | None
+    type: str
+    external_id: str | None
+    text: str
+    summary: str | None
+    language: str | None
+    status: str
+    tier: str
+    is_pinned: bool
+    importance: float
+    confidence: float
+    trust: float
+    occurred_at: datetime
+    valid_from: datetime | None
+    valid_to: datetime | None
+    recorded_at: datetime
+    metadata: Mapping[str, Any]
+    use_count: int
+    last_used_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeRef:
+    """One edge of a batch, and whether it is new."""
+
+    ordinal: int
+    edge_id: int
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedMemory:
+    """A memory reached from the seeds, with its strongest path; a seed has hops 0."""
+
+    memory_id: int
+    hops: int
+    weight: float
+    path: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A memory near another one in the same session; `distance` counts turns, negative before."""
+
+    memory_id: int
+    neighbour_id: int
+    distance: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredModel:
+    """An encoder of a tenant: active, or filling beside the active one."""
+
+    model_id: int
+    state: str
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingModel:
+    """An encoder whose vectors a tenant keeps."""
+
+    model_id: int
+    name: str
+    dimensions: int
+    state: str
+    fingerprint: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PendingEmbedding:
+    """A memory version without a vector, and the text to encode for it."""
+
+    memory_id: int
+    version: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class HealthMetric:
+    """One measured value, whether it is well (ok, warn, bad), and what to do if it is not."""
+
+    metric: str
+    value: float | None
+    unit: str
+    state: str
+    remedy: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a hit rests on: an event, a version of a memory, or one the caller may not see."""
+
+    event_id: int | None = None
+    memory_id: int | None = None
+    version: int | None = None
+    kind: str | None = None
+    speaker: str | None = None
+    session: str | None = None
+    occurred_at: datetime | None = None
+    quote: str | None = None
+    text: str | None = None
+    hidden: bool = False
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Source":
+        """Read one element of the column `sources`; keys of a later release are passed over."""
+        known = {name: value[name] for name in cls.__slots__ if value.get(name) is not None}
+        if isinstance(at := known.get("occurred_at"), str):
+            known["occurred_at"] = datetime.fromisoformat(at)
+        return cls(**known)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One recalled memory, or an event so fresh that nothing was made of it yet.
+
+    A fresh event has an `event_id` and no `memory_id`. `legs` holds, for each way it was
+    found, its rank and score there.
+    """
+
+    rank: int
+    memory_id: int | None
+    version: int | None
+    event_id: int | None
+    score: float
+    text: str
+    summary: str | None
+    type: str | None
+    status: str
+    namespace: str
+    user_id: str | None
+    agent_id: str | None
+    importance: float | None
+    confidence: float | None
+    occurred_at: datetime
+    legs: Mapping[str, Mapping[str, float]]
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecallRow:
+    """A row of memdb.recall as it comes; `hit` is its typed form."""
+
+    rank: int
+    memory_id: int | None
+    version: int | None
+    event_id: int | None
+    score: float
+    text: str
+    summary: str | None
+    type: str | None
+    status: str
+    namespace: str
+    user_id: str | None
+    agent_id: str | None
+    importance: float | None
+    confidence: float | None
+    occurred_at: datetime
+    legs: Mapping[str, Mapping[str, float]]
+    sources: list[Mapping[str, Any]]
+    recall_id: int | None
+
+    @property
+    def hit(self) -> Hit:
+        """The same with its sources typed."""
+        values = {name: getattr(self, name) for name in Hit.__slots__}
+        values["sources"] = tuple(Source.from_json(source) for source in self.sources or ())
+        return Hit(**values)
+
+
+@dataclass(frozen=True, slots=True)
+class RecallResult:
+    """What a recall found, best first; iterate it, or take `hits`.
+
+    `degraded` names what went wrong on the way, each time making the answer poorer but not
+    wrong: `encoder` (no vector could be made of the query), `time` (cut short). `legs` are the
+    ways that found something. `elapsed_ms` is measured at the caller, encoding included.
+    """
+
+    hits: tuple[Hit, ...]
+    recall_id: int | None
+    degraded: tuple[str, ...]
+    elapsed_ms: float
+    legs: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, place: int) -> Hit:
+        return self.hits[place]
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedPremise:
+    """A row of memdb.explain_memory: one premise of one derivation of one memory version."""
+
+    depth: int
+    conclusion_id: int
+    conclusion_version: int
+    justification_id: int
+    method: str
+    supports: bool
+    source: str
+    event_id: int | None
+    memory_id: int | None
+    memory_version: int | None
+    kind_or_type: str | None
+    status: str | None
+    text: str | None
+    quote: str | None
+    speaker: str | None
+    session: str | None
+    occurred_at: datetime | None
+    path: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Premise:
+    """One thing a derivation rests on; a memory has derivations of its own below it."""
+
+    source: str
+    event_id: int | None
+    memory_id: int | None
+    version: int | None
+    kind: str | None
+    status: str | None
+    text: str | None
+    quote: str | None
+    speaker: str | None
+    session: str | None
+    occurred_at: datetime | None
+    derivations: tuple["Derivation", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """One reason to hold a memory: all of its premises together; any one derivation is enough."""
+
+    justification_id: int
+    method: str
+    supports: bool
+    premises: tuple[Premise, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a memory is held, down to the events; print its `lines()`."""
+
+    memory: MemoryRow
+    derivations: tuple[Derivation, ...]
+    rows: tuple[ExplainedPremise, ...] = field(repr=False)

@@ -1,0 +1,144 @@
+"""How Python values go to PostgreSQL: text that it can store, jsonb, vectors.
+
+PostgreSQL text holds no NUL byte and no half of a surrogate pair. Both are refused here,
+where the item and the field are still known, and not repaired: a silently changed text
+would no longer be what the source said.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any, cast
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from memdb.errors import InvalidArgument, InvalidTime, VectorMismatch
+
+__all__ = ["array_text", "as_jsonb", "check_text", "vector_text"]
+
+
+def check_text(text: str, **place: object) -> str:
+    """Return the text as it is, if PostgreSQL can store it.
+
+    Raises: InvalidArgument: it holds a NUL byte or a lone surrogate (MD001).
+    """
+    if "\0" in text:
+        raise InvalidArgument(
+            "text holds a NUL byte",
+            hint="PostgreSQL cannot store it: remove it, or send the data as base64.",
+            detail={**place, "offset": text.index("\0")},
+        )
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(
+            "text holds a lone surrogate",
+            hint="Decode the bytes again as UTF-8 or UTF-16, or with errors='replace'.",
+            detail={**place, "offset": error.start},
+        ) from error
+    return text
+
+
+def as_jsonb(value: object, *, is_batch: bool = False) -> Jsonb:
+    """Return the value as a jsonb parameter; datetimes become ISO 8601.
+
+    With `is_batch` the value is an array of items, and an error names the item's index.
+
+    Raises: InvalidArgument: a key is no string, a number is not finite, or a value has no form
+    in JSON (MD001). InvalidTime: a datetime without a time zone (MD006).
+    """
+    if is_batch:
+        items = _items(value)
+        plain: Any = [_plain(item, {"index": index}) for index, item in enumerate(items)]
+    else:
+        plain = _plain(value, {})
+    return Jsonb(plain, dumps=_dumps)
+
+
+def vector_text(vector: Iterable[float]) -> str:
+    """Return a vector in pgvector's text form, 7 digits a number: more than `real` holds.
+
+    Raises: VectorMismatch: a number in it is not finite (MD004).
+    """
+    return f"[{_numbers(vector)}]"
+
+
+def array_text(vector: Iterable[float]) -> str:
+    """Return a vector in the text form of `real[]`.
+
+    Raises: VectorMismatch: a number in it is not finite (MD004).
+    """
+    return f"{{{_numbers(vector)}}}"
+
+
+def _numbers(vector: Iterable[float]) -> str:
+    # tolist: a numpy array gives Python floats at once, not one numpy scalar after another.
+    to_list = cast("Callable[[], list[float]] | None", getattr(vector, "tolist", None))
+    numbers = to_list() if to_list else list(vector)
+    if not all(map(math.isfinite, numbers)):
+        raise VectorMismatch("a vector holds NaN or infinity", hint="Encode the text again.")
+    return ",".join([f"{number:.7g}" for number in numbers])
+
+
+def _items(value: object) -> Sequence[object]:
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise InvalidArgument("a batch is a sequence of items", hint="Pass a list.")
+    return list(cast("Iterable[object]", value))
+
+
+def _plain(value: object, place: dict[str, object]) -> object:
+    """Return a copy that json can write, every text in it checked."""
+    match value:
+        case None | bool() | int():
+            return value
+        case str():
+            return check_text(value, **place)
+        case float():
+            return _finite(value, place)
+        case datetime():
+            return _moment(value, place)
+        case date() | UUID():
+            return str(value)
+        case Mapping():
+            return _object(cast("Mapping[object, object]", value), place)
+        case list() | tuple():
+            return [_plain(item, place) for item in cast("Sequence[object]", value)]
+        case _:
+            raise InvalidArgument(
+                f"a value of type {type(value).__name__} has no form in JSON",
+                hint="Convert it to text, a number, a list or a dict first.",
+                detail=place,
+            )
+
+
+def _object(value: Mapping[object, object], place: dict[str, object]) -> dict[str, object]:
+    plain: dict[str, object] = {}
+    for key, inner in value.items():
+        if not isinstance(key, str):
+            raise InvalidArgument("a JSON key must be text", detail={**place, "field": repr(key)})
+        check_text(key, **place)
+        # Of nested fields the outermost is named: it is the one the caller knows.
+        plain[key] = _plain(inner, place if "field" in place else {**place, "field": key})
+    return plain
+
+
+def _finite(value: float, place: dict[str, object]) -> float:
+    if not math.isfinite(value):
+        raise InvalidArgument("a number is NaN or infinite", detail=place)
+    return value
+
+
+def _moment(value: datetime, place: dict[str, object]) -> str:
+    if value.tzinfo is None:
+        raise InvalidTime(
+            "a time without a time zone",
+            hint="Give it one: datetime.now(timezone.utc), or .replace(tzinfo=ZoneInfo(...)).",
+            detail=place,
+        )
+    return value.isoformat()
+
+
+def _dumps(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
