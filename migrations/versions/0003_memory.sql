@@ -12,9 +12,10 @@
 -- Words of languages written with spaces go through PostgreSQL's parser: English stems and
 -- stop words for English, for texts of unknown language and for Latin words inside CJK text,
 -- `simple` for the rest. Scripts written without spaces (Chinese, Japanese, Korean, Thai, Lao,
--- Burmese, Khmer) become single characters and overlapping pairs, both at the character's place.
--- p_scope goes in as it is. Text beyond 60,000 characters is not searchable by keyword: a
--- tsvector holds at most 1 MB.
+-- Burmese, Khmer) become single characters and overlapping pairs, each at the character's place;
+-- a number beside such a character counts as one character of it, so that 8月29日 gives 8月,
+-- 月29 and 29日. p_scope goes in as it is. Text beyond 60,000 characters is not searchable by
+-- keyword: a tsvector holds at most 1 MB.
 -- Stored in a generated column, hence frozen here: a better one becomes keyword_text_v2.
 create function memdb.keyword_text_v1 (
   p_text     text,
@@ -30,19 +31,24 @@ declare
     '\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff';
   v_body  text := pg_catalog.normalize(
     pg_catalog.left(coalesce(p_heading || ' ', '') || p_text, 60000), 'NFKC');
+  v_units text;
   v_pairs pg_catalog.tsvector := '';
 begin
   if v_body ~ ('[' || c_spaceless || ']') then
+    v_units := pg_catalog.regexp_replace(v_body, '[^0-9' || c_spaceless || ']+', ' | ', 'g');
+    v_units := pg_catalog.regexp_replace(v_units, '([' || c_spaceless || '])', ' \1 ', 'g');
+    v_units := pg_catalog.regexp_replace(v_units, ' +', ' ', 'g');
     select coalesce(pg_catalog.string_agg(
-             g.ch || ':' || g.place
-             || case when g.following <> ' ' then ' ' || g.ch || g.following || ':' || g.place else '' end,
+             -- Numbers are words of the parser already; they only join pairs here.
+             case when u.unit ~ '^[0-9]' then '' else u.unit || ':' || u.place end
+             || case when u.following <> '|' then ' ' || u.unit || u.following || ':' || u.place else '' end,
              ' '), '')::pg_catalog.tsvector
       into v_pairs
-      from (select c.ch, least(c.place, 16383) as place, pg_catalog.lead(c.ch) over (order by c.place) as following
-              from pg_catalog.unnest(pg_catalog.string_to_array(
-                     pg_catalog.regexp_replace(v_body, '[^' || c_spaceless || ']+', ' ', 'g'), null))
-                   with ordinality as c (ch, place)) g
-     where g.ch <> ' ';
+      from (select w.unit, least(w.place, 16383) as place,
+                   pg_catalog.lead(w.unit, 1, '|') over (order by w.place) as following
+              from pg_catalog.unnest(pg_catalog.string_to_array(pg_catalog.btrim(v_units), ' '))
+                   with ordinality as w (unit, place)) u
+     where u.unit <> '|';
     v_body := pg_catalog.regexp_replace(v_body, '[' || c_spaceless || ']+', ' ', 'g');
   end if;
   return pg_catalog.array_to_tsvector(p_scope)
@@ -71,7 +77,7 @@ begin atomic
     E'\x01n' || p_namespace,
     E'\x01u' || p_tenant || '/' || pg_catalog.left(pg_catalog.md5(p_user), 16)], null);
 end;
-comment on function memdb.scope_lexemes_v1 (integer, integer, text) is 'The lexemes that tie a row to its tenant, namespace, user and type.';
+comment on function memdb.scope_lexemes_v1 (integer, integer, text) is 'The lexemes that tie a row to its tenant, namespace and user.';
 
 create table memdb.memory (
   tenant_id    integer not null,
@@ -122,7 +128,8 @@ create unique index memory_external_idx on memdb.memory (tenant_id, namespace_id
 create unique index memory_fact_idx on memdb.memory (tenant_id, namespace_id, content_hash, user_id)
   nulls not distinct where external_id is null;
 create index memory_sequence_idx on memdb.memory (tenant_id, session_id, sequence) where session_id is not null;
-create index memory_namespace_idx on memdb.memory (tenant_id, namespace_id, memory_id);
+-- Newest first, what happened in a span of time, and the neighbours of a memory without a session.
+create index memory_time_idx on memdb.memory (tenant_id, namespace_id, occurred_at, memory_id);
 
 create table memdb.memory_version (
   tenant_id    integer not null,
