@@ -18,6 +18,7 @@ __all__ = [
     "create_tenant",
     "effective_policy",
     "embedding_models",
+    "enqueue_embeddings",
     "expand_related",
     "explain_memory",
     "explain_memory_json",
@@ -30,6 +31,7 @@ __all__ = [
     "health",
     "list_memories",
     "neighbours",
+    "passages",
     "pending_embeddings",
     "recall",
     "record_embeddings",
@@ -266,6 +268,30 @@ def register_embedding_model(
         arg("name", "text", name),
         arg("dimensions", "integer", dimensions),
         arg("fingerprint", "text", fingerprint),
+    )
+
+
+def enqueue_embeddings(
+    tenant: int, model: str, limit: int = 1000, after: int = 0
+) -> Call[t.EnqueuedEmbeddings]:
+    """Queue memories that have no vector of a model yet, one bounded step."""
+    return call(
+        "enqueue_embeddings",
+        t.EnqueuedEmbeddings,
+        arg("tenant", "integer", tenant),
+        arg("model", "text", model),
+        arg("limit", "integer", limit),
+        arg("after", "bigint", after),
+    )
+
+
+def passages(tenant: int, memories: Sequence[Item]) -> Call[t.Passage]:
+    """Return the texts to encode for a batch of memories that is about to be recorded."""
+    return call(
+        "passages",
+        t.Passage,
+        arg("tenant", "integer", tenant),
+        arg("memories", "jsonb", as_jsonb(memories, is_batch=True)),
     )
 
 

@@ -31,13 +31,22 @@ class Settings(BaseSettings):
     encoder: str = Field(
         default="auto", description="Name of the encoder, `auto`, or `none` for no vectors."
     )
-    encode_timeout: float = Field(
-        default=60.0, gt=0, description="Seconds a batch of texts may take an encoder."
-    )
     embeddings_url: str | None = Field(
-        default=None, description="Base URL of an OpenAI-compatible embeddings server."
+        default=None, description="Base URL of the endpoint of an encoder `openai:MODEL`."
     )
     embeddings_api_key: SecretStr | None = Field(default=None, description="Its key.")
+    embeddings_dimensions: int | None = Field(
+        default=None, ge=1, description="Length of its vectors; OpenAI's own models are known."
+    )
+    embeddings_max_tokens: int | None = Field(
+        default=None, ge=1, description="Its window in tokens; OpenAI's own models are known."
+    )
+    embeddings_query_prefix: str = Field(
+        default="", description="What the model wants before a question, space included."
+    )
+    embeddings_passage_prefix: str = Field(
+        default="", description="What the model wants before a stored text, space included."
+    )
     pool_min_size: int = Field(default=1, ge=0, description="Connections kept open.")
     pool_max_size: int = Field(default=8, ge=1, description="Connections at most.")
     pool_timeout: float = Field(default=30.0, gt=0, description="Seconds to wait for a connection.")

@@ -1,26 +1,27 @@
 """What calls return: one frozen dataclass for each kind of row, fields named like its columns."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from memdb.times import parse_time
+
 __all__ = [
     "AppendedEvent",
-    "Derivation",
     "EdgeRef",
     "EmbeddingModel",
+    "EnqueuedEmbeddings",
     "EventRef",
     "ExplainedPremise",
-    "Explanation",
     "HealthMetric",
     "Hit",
     "MemoryRef",
     "MemoryRow",
     "Neighbour",
+    "Passage",
     "PendingEmbedding",
     "PolicyValue",
-    "Premise",
     "RecallResult",
     "RecallRow",
     "RecordedMemory",
@@ -172,6 +173,23 @@ class EmbeddingModel:
 
 
 @dataclass(frozen=True, slots=True)
+class EnqueuedEmbeddings:
+    """How many memories one step queued, and the last one it looked at; None: all are done."""
+
+    enqueued: int
+    last_memory_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The heading a memory will get, and the text to encode for it."""
+
+    ordinal: int
+    heading: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class PendingEmbedding:
     """A memory version without a vector, and the text to encode for it."""
 
@@ -211,7 +229,7 @@ class Source:
         """Read one element of the column `sources`; keys of a later release are passed over."""
         known = {name: value[name] for name in cls.__slots__ if value.get(name) is not None}
         if isinstance(at := known.get("occurred_at"), str):
-            known["occurred_at"] = datetime.fromisoformat(at)
+            known["occurred_at"] = parse_time(at)
         return cls(**known)
 
 
@@ -320,40 +338,3 @@ class ExplainedPremise:
     session: str | None
     occurred_at: datetime | None
     path: list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Premise:
-    """One thing a derivation rests on; a memory has derivations of its own below it."""
-
-    source: str
-    event_id: int | None
-    memory_id: int | None
-    version: int | None
-    kind: str | None
-    status: str | None
-    text: str | None
-    quote: str | None
-    speaker: str | None
-    session: str | None
-    occurred_at: datetime | None
-    derivations: tuple["Derivation", ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Derivation:
-    """One reason to hold a memory: all of its premises together; any one derivation is enough."""
-
-    justification_id: int
-    method: str
-    supports: bool
-    premises: tuple[Premise, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """Why a memory is held, down to the events; print its `lines()`."""
-
-    memory: MemoryRow
-    derivations: tuple[Derivation, ...]
-    rows: tuple[ExplainedPremise, ...] = field(repr=False)
