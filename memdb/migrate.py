@@ -286,7 +286,10 @@ def connect(dsn: str) -> Generator[Connection]:
     """Open what alembic works on: one connection, closed at the end."""
     engine = create_engine(
         "postgresql+psycopg://",
-        creator=lambda: psycopg.connect(dsn, application_name="memdb migrate"),
+        # utf8: in a database of another encoding the answers would not be text.
+        creator=lambda: psycopg.connect(
+            dsn, application_name="memdb migrate", client_encoding="utf8"
+        ),
         poolclass=NullPool,
     )
     with engine.connect() as connection:

@@ -136,8 +136,8 @@ begin
     if not has_schema_privilege(v_role, v_schema, 'usage') then
       raise exception 'memdb may not use the schema pgvector lives in'
         using errcode = 'MD402',
-              hint    = format('As an administrator, in database %I: grant usage on schema %I to memdb_owner, '
-                               'memdb_reader, memdb_service;', current_database(), v_schema);
+              hint    = format('As an administrator, in database %I: grant usage on schema %I to %I with grant option;',
+                               current_database(), v_schema, current_user);
     end if;
   end loop;
 end $$;

@@ -27,13 +27,18 @@ class Cluster:
     run: str
 
     @classmethod
-    def begin(cls, server: str) -> "Cluster":
-        """Sweep what dead runs left, and make the template of this one."""
+    @contextmanager
+    def of_this_run(cls, server: str) -> Iterator["Cluster"]:
+        """Sweep what dead runs left, make the template; drop everything of this run at the end."""
         cluster = cls(server, f"{_PREFIX}{int(time.time()):x}_{secrets.token_hex(3)}")
         cluster._sweep()
-        cluster.create(cluster.template, template="template0")
-        migrate.upgrade(cluster.dsn(cluster.template))
-        return cluster
+        try:
+            cluster.create(cluster.template, template="template0")
+            migrate.upgrade(cluster.dsn(cluster.template))
+            yield cluster
+        finally:
+            for name in cluster._databases(cluster.run):
+                cluster.drop(name)
 
     @property
     def template(self) -> str:
@@ -70,11 +75,6 @@ class Cluster:
         try:
             yield self.dsn(name)
         finally:
-            self.drop(name)
-
-    def end(self) -> None:
-        """Drop everything of this run."""
-        for name in self._databases(self.run):
             self.drop(name)
 
     def _sweep(self) -> None:

@@ -40,9 +40,7 @@ def _begin(config: pytest.Config) -> Cluster:
                 from memdb import embedded
 
                 server = stack.enter_context(embedded.temporary()).dsn("postgres")
-            cluster = Cluster.begin(server)
-            stack.callback(cluster.end)
-            config.stash[_cluster] = cluster
+            config.stash[_cluster] = stack.enter_context(Cluster.of_this_run(server))
             config.stash[_exit] = stack.pop_all()
     return config.stash[_cluster]
 

@@ -19,14 +19,15 @@ from tests.migrations.postgres import run
 GOLDEN = migrate.sql_dir() / "schema.golden.sql"
 MAJOR = 18
 
-_HEAD = """-- A fresh install of memdb, as pg_dump of PostgreSQL {major} writes it; functions by signature only.
+_HEAD = """-- A fresh install, as pg_dump {major} writes it; functions by signature only.
 -- Rewritten by `make golden`, compared by a test: read its diff in review, never edit it.
 """
 
 _FUNCTIONS = """
 select format('-- %I (%s)%s-- returns %s; %s%s%s; %s',
               p.proname, pg_get_function_arguments(p.oid), E'\\n', pg_get_function_result(p.oid),
-              case p.provolatile when 'i' then 'immutable' when 's' then 'stable' else 'volatile' end,
+              case p.provolatile when 'i' then 'immutable' when 's' then 'stable'
+                                 else 'volatile' end,
               case when p.prosecdef then ', security definer' else '' end,
               case when p.proretset then format(', rows %s', p.prorows) else '' end,
               coalesce((select 'for ' || string_agg(g.grantee, ', ' order by g.grantee)
@@ -67,8 +68,7 @@ def _condense(dumped: str) -> str:
 
 def main() -> None:
     """Rewrite the golden file from a fresh install on the embedded server."""
-    with embedded.temporary() as server:
-        cluster = Cluster.begin(server.dsn("postgres"))
+    with embedded.temporary() as server, Cluster.of_this_run(server.dsn()) as cluster:
         GOLDEN.write_text(golden_schema(cluster.dsn(cluster.template)), encoding="utf-8")
     print(f"wrote {GOLDEN}")
 

@@ -7,7 +7,6 @@ import multiprocessing
 
 import psycopg
 import pytest
-from psycopg import sql
 
 from memdb import errors, migrate
 from tests.migrations.postgres import dump
@@ -110,7 +109,8 @@ def test_everything_belongs_to_the_owner_role(blank) -> None:
     migrate.upgrade(dsn)
     with psycopg.connect(dsn) as connection:
         owners = connection.execute(
-            "select pg_get_userbyid(relowner) from pg_class where relnamespace = 'memdb'::regnamespace"
+            "select pg_get_userbyid(relowner) from pg_class"
+            " where relnamespace = 'memdb'::regnamespace"
             " union select pg_get_userbyid(proowner) from pg_proc"
             " where pronamespace = 'memdb'::regnamespace"
             " union select pg_get_userbyid(nspowner) from pg_namespace where nspname = 'memdb'"
@@ -155,14 +155,16 @@ def test_the_second_of_two_installs_finds_the_roles_of_the_first(blank, admin) -
 # --- where pgvector lives ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("schema", ["extensions", "Odd Schema"])
-def test_pgvector_may_live_in_another_schema(blank, schema: str) -> None:
+@pytest.mark.parametrize("name", ["extensions", '"Odd Schema"'])
+def test_pgvector_may_live_in_another_schema(blank, name: str) -> None:
     dsn, public = blank("elsewhere"), blank("usual")
-    name = sql.Identifier(schema).as_string()
+    schema = name.strip('"')
     _run(dsn, f"create schema {name}", f"create extension vector schema {name}")
     migrate.upgrade(dsn)
     migrate.upgrade(public)
-    assert dump(dsn) == dump(public).replace("public", name)
+    expected = dump(public).replace("public.", f"{name}.")
+    expected = expected.replace("'memdb', 'public'", f"'memdb', '{schema}'")
+    assert dump(dsn) == expected
     with psycopg.connect(dsn) as connection:
         paths = connection.execute(
             "select distinct unnest(p.proconfig) from pg_proc p"
@@ -216,6 +218,7 @@ def test_a_user_without_usage_on_the_vector_schema_is_told(blank, installer) -> 
     )
     error = _install_refused(dsn, "MD402")
     _administer(superuser, error.hint or "")
+    assert migrate.upgrade(dsn).is_current
 
 
 def test_a_stranger_may_not_uninstall(blank, installer) -> None:
