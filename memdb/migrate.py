@@ -31,7 +31,8 @@ from psycopg.rows import tuple_row
 from sqlalchemy import Connection, NullPool, create_engine
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from memdb.errors import MemdbError, from_sqlstate
+from memdb.db import to_memdb_error
+from memdb.errors import MemdbError, SchemaMismatch
 
 __all__ = [
     "SchemaState",
@@ -142,7 +143,7 @@ class SchemaState:
         }[self.status]
 
     def require(self) -> None:
-        """Raise NotAvailable (MD404) unless the database is current."""
+        """Raise SchemaMismatch (MD404) unless the database is current."""
         if not self.is_current:
             raise _mismatch(self)
 
@@ -195,20 +196,14 @@ def _compare(revision: str | None, package: str | None, sha256: str | None) -> S
     return SchemaState(status, revision, package, sha256)
 
 
-def _mismatch(state: SchemaState) -> MemdbError:
+def _mismatch(state: SchemaState) -> SchemaMismatch:
     found = state.package_version or "nothing"
     message = f"this is memdb {_package_version()}; the database was made for {found}"
-    return from_sqlstate("MD404", message, hint=state.remedy)
+    return SchemaMismatch(message, hint=state.remedy)
 
 
 def _typed(error: psycopg.Error) -> MemdbError:
-    diag = error.diag
-    typed = from_sqlstate(
-        error.sqlstate,
-        diag.message_primary or str(error),
-        detail=diag.message_detail,
-        hint=diag.message_hint,
-    )
+    typed = to_memdb_error(error)
     for note in getattr(error, "__notes__", ()):
         typed.add_note(note)
     return typed
@@ -226,9 +221,9 @@ def upgrade(dsn: str, *, lock_timeout: float = 5.0, attempts: int = 8) -> Schema
     queues everybody else behind itself; the whole is then tried again, up to `attempts`
     times, with pauses growing to ten seconds.
 
-    Raises: NotAvailable: an extension, a role or a right is missing (MD401, MD402), the
-    server or the database is unsuitable (MD403), or a later release has upgraded this
-    database (MD404); the hint is what to do. Conflict: the name memdb is taken (MD206).
+    Raises: ExtensionMissing (MD401), PrivilegeMissing (MD402), ServerUnsuitable (MD403):
+    the hint is the statement an administrator must run. SchemaMismatch (MD404): a later
+    release has upgraded this database. NameTaken (MD206): the name memdb is taken.
     Retryable: the tables stayed locked.
     """
     retrying = Retrying(
@@ -266,8 +261,8 @@ def uninstall(dsn: str) -> tuple[str, ...]:
     Roles belong to the whole cluster and may be in use by other databases, so they are
     kept, and so is the extension. Where memdb is not installed nothing happens.
 
-    Raises: Conflict: a view, function or foreign key outside the schema rests on it
-    (MD206, the detail lists them). NotAvailable: the caller may not drop it (MD402).
+    Raises: NameTaken (MD206): a view, function or foreign key outside the schema rests
+    on it; the detail lists them. PrivilegeMissing (MD402): the caller may not drop it.
     """
     script = cast(LiteralString, _read(migrations_dir() / "uninstall.sql"))
     try:

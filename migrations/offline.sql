@@ -12,13 +12,13 @@ begin
   end if;
   if v_found is distinct from :'from_revision' then
     raise exception 'this file starts from another state than this database is in'
-      using errcode = 'MD206',
+      using errcode = 'MD404',
             detail  = jsonb_build_object('file', :'from_revision', 'database', v_found)::text,
             hint    = 'Print the file again, from the revision this database is at.';
   end if;
   if current_setting('search_path') <> format('memdb, %I, pg_temp', :'vector_schema') then
     raise exception 'this file was printed for pgvector in another schema'
-      using errcode = 'MD206',
+      using errcode = 'MD404',
             detail  = jsonb_build_object('file', :'vector_schema', 'database', current_setting('search_path'))::text,
             hint    = 'Print the file again, naming the schema pgvector lives in.';
   end if;

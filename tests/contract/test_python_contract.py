@@ -13,7 +13,7 @@ FILES = sorted(
 _STATEMENT = re.compile(
     r"^\s*(select|insert|update|delete|merge|with|truncate|copy|lock|explain|values)\b", re.I
 )
-_SOURCE = re.compile(r"\b(from|join|into|update|using)\s+(?!memdb\.\w+\s*\()([\w.{\"]+)", re.I)
+_SOURCE = re.compile(r"\b(from|join|update|using)\s+(?!memdb\.\w+\s*\()([\w.{\"]+)|\binto\b", re.I)
 
 
 def _strings(file: Path) -> list[tuple[int, str]]:
