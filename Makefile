@@ -59,8 +59,9 @@ lint: $(VENV)/.dev ## Check style, formatting and types
 	$(BIN)/pyright
 
 .PHONY: golden
-golden: $(VENV)/.dev ## Rewrite sql/schema.golden.sql from a fresh install
+golden: $(VENV)/.dev ## Rewrite what is generated: sql/schema.golden.sql, the table of error codes
 	$(BIN)/python -m tests.migrations.golden
+	$(BIN)/python -m tests.contract.error_table
 
 .PHONY: freeze
 freeze: $(VENV)/.dev ## At a release: add the hashes of new revisions to migrations/frozen.txt
