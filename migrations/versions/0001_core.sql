@@ -33,11 +33,13 @@ create table memdb.tenant (
   tenant_id   integer generated always as identity,
   name        text not null,
   created_at  timestamptz not null default memdb.current_time(),
+  truth_at    timestamptz not null default '-infinity',
   constraint tenant_pkey primary key (tenant_id),
   constraint tenant_name_key unique (name),
   constraint tenant_name_check check (name <> '' and char_length(name) <= 200)
 );
 comment on table memdb.tenant is 'The outermost wall: nothing in memdb refers across two tenants.';
+comment on column memdb.tenant.truth_at is 'Time of the last correction: the next one is later, whatever the clock does, so that its time names it.';
 
 create table memdb.namespace (
   tenant_id      integer not null,

@@ -170,7 +170,6 @@ create index memory_version_event_idx on memdb.memory_version (tenant_id, event_
 
 create table memdb.belief (
   tenant_id    integer not null,
-  belief_id    bigint generated always as identity,
   namespace_id integer not null,
   subject      text not null,
   subject_id   bigint not null,
@@ -183,7 +182,7 @@ create table memdb.belief (
   depth        integer not null default 0,
   actor        text,
   reason       text,
-  constraint belief_pkey primary key (tenant_id, belief_id),
+  constraint belief_pkey primary key (tenant_id, subject, subject_id, from_at),
   constraint belief_subject_check check (subject in ('event', 'memory')),
   constraint belief_root_check check (root in ('event', 'memory') and (root is null) = (root_id is null)),
   constraint belief_status_check check (status in ('stale', 'superseded', 'contradicted', 'retracted', 'corrected')),
@@ -192,9 +191,9 @@ create table memdb.belief (
 ) with (fillfactor = 90);
 comment on table memdb.belief is 'Spans of time in which an event or a memory was not plainly active, with cause and root cause; no row means active.';
 
-create unique index belief_open_idx on memdb.belief (tenant_id, subject, subject_id) where to_at is null;
-create index belief_subject_idx on memdb.belief (tenant_id, subject_id, subject, from_at);
-create index belief_root_idx on memdb.belief (tenant_id, root_id, root) where root_id is not null;
+-- Every row of one correction has the same from_at (or to_at), and no other row of the tenant has it.
+create index belief_from_idx on memdb.belief (tenant_id, from_at);
+create index belief_to_idx on memdb.belief (tenant_id, to_at) where to_at is not null;
 
 create table memdb.justification (
   tenant_id        integer not null,
@@ -332,3 +331,24 @@ create table memdb.mention (
 );
 comment on table memdb.mention is 'Which memory speaks of which entity.';
 create index mention_entity_idx on memdb.mention (tenant_id, entity_id, memory_id);
+
+-- Rows that record_memories hands from step to step: a batch is parsed and checked once.
+create type memdb._memory_source as (
+  ordinal integer, place smallint, event_id bigint, span_from integer, span_to integer, memory_id bigint,
+  memory_version integer, namespace_id integer, session_id bigint, sequence integer, occurred_at timestamptz,
+  time_zone text, user_id text, agent_id text, speaker text, language text, trust real
+);
+comment on type memdb._memory_source is 'One checked source of one item of a batch of memories.';
+
+create type memdb._memory_item as (
+  ordinal integer, text text, type text, namespace_id integer, user_id text, agent_id text, external_id text, summary text,
+  heading text, language text, importance real, confidence real, tier text, is_pinned boolean, valid_from timestamptz,
+  valid_to timestamptz, occurred_at timestamptz, metadata jsonb, method text, model text, vector text, entities jsonb,
+  edges jsonb, content_hash bytea, session_id bigint, sequence integer, event_id bigint, trust real
+);
+comment on type memdb._memory_item is 'One checked and completed item of a batch of memories.';
+
+create type memdb._memory_place as (
+  ordinal integer, memory_id bigint, version integer, outcome text
+);
+comment on type memdb._memory_place is 'Which memory and version an item of a batch ended on, and how.';

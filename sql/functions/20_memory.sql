@@ -27,17 +27,13 @@ comment on function memdb._heading (text, timestamp, text) is 'The words indexed
 -- _memory_sources: the sources of every item of a batch, checked, with what a memory inherits from them.
 --
 -- p_readable are the namespaces the caller may read (null = all): a source outside them does
--- not exist for it. is_in says whether the source holds now; the caller holds the truth lock, so
--- the answer stays right until commit. Raises MD104, MD103, MD005, MD001 with the item's index.
+-- not exist for it. Raises MD104, MD103, MD005, MD001 with the item's index.
 create or replace function memdb._memory_sources (
   p_tenant   integer,
   p_memories jsonb,
   p_readable integer[]
 )
-  returns table (
-    ordinal integer, place smallint, event_id bigint, span_from integer, span_to integer, memory_id bigint,
-    memory_version integer, namespace_id integer, session_id bigint, sequence integer, occurred_at timestamptz,
-    time_zone text, user_id text, agent_id text, speaker text, language text, trust real, is_in boolean)
+  returns setof memdb._memory_source
   language sql volatile rows 1000
 begin atomic
   with source as (
@@ -57,10 +53,6 @@ begin atomic
            coalesce(e.sequence, m.sequence) as sequence, coalesce(e.occurred_at, m.occurred_at) as occurred_at,
            e.time_zone, coalesce(e.user_id, m.user_id) as user_id, coalesce(e.agent_id, m.agent_id) as agent_id,
            e.speaker, coalesce(e.language, v.language) as language, coalesce(e.trust, m.trust) as trust,
-           case when e.event_id is not null
-                then not exists (select from memdb.belief b where b.tenant_id = p_tenant and b.subject = 'event'
-                                    and b.subject_id = e.event_id and b.to_at is null)
-                else m.status = 'active' and m.version = coalesce(s.version, m.version) end as is_in,
            s.event_id as asked_event, s.memory_id as asked_memory
       from source s
       left join memdb.event e
@@ -73,7 +65,7 @@ begin atomic
         on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = coalesce(s.version, m.version)
   )
   select f.ordinal, f.place, f.event_id, f.span_from, f.span_to, f.memory_id, f.memory_version, f.namespace_id,
-         f.session_id, f.sequence, f.occurred_at, f.time_zone, f.user_id, f.agent_id, f.speaker, f.language, f.trust, f.is_in
+         f.session_id, f.sequence, f.occurred_at, f.time_zone, f.user_id, f.agent_id, f.speaker, f.language, f.trust
     from found f
    where case
      when f.rest <> '{}' or (f.asked_event is null) = (f.asked_memory is null) then
@@ -143,27 +135,22 @@ comment on function memdb._check_memory (integer, text, text, text, text, text, 
 create or replace function memdb._memory_items (
   p_tenant   integer,
   p_memories jsonb,
-  p_readable integer[],
+  p_sources  memdb._memory_source[],
   p_now      timestamptz
 )
-  returns table (
-    ordinal integer, text text, type text, namespace text, user_id text, agent_id text, external_id text, summary text,
-    heading text, language text, importance real, confidence real, tier text, is_pinned boolean, valid_from timestamptz,
-    valid_to timestamptz, occurred_at timestamptz, metadata jsonb, method text, model text, vector text, entities jsonb,
-    edges jsonb, content_hash bytea, session_id bigint, sequence integer, event_id bigint, trust real, is_in boolean)
+  returns setof memdb._memory_item
   language sql volatile rows 1000
 begin atomic
   with inherited as (
-    select s.ordinal, count(*) as sources, bool_and(s.is_in) as is_in, max(s.trust) as trust, min(s.occurred_at) as occurred_at,
+    select s.ordinal, count(*) as sources, max(s.trust) as trust, min(s.occurred_at) as occurred_at,
            (array_agg(s.event_id order by s.event_id is null, s.place))[1] as event_id,
            (array_agg(s.session_id order by s.session_id is null, s.place))[1] as session_id,
            (array_agg(s.sequence order by s.session_id is null, s.place))[1] as sequence,
-           (array_agg(n.path order by s.place))[1] as namespace,
+           (array_agg(s.namespace_id order by s.place))[1] as namespace_id,
            (array_agg(s.user_id order by s.place))[1] as user_id, (array_agg(s.agent_id order by s.place))[1] as agent_id,
            (array_agg(s.speaker order by s.place))[1] as speaker, (array_agg(s.language order by s.place))[1] as language,
            (array_agg(s.time_zone order by s.place))[1] as time_zone
-      from memdb._memory_sources(p_tenant, p_memories, p_readable) s
-      join memdb.namespace n on n.tenant_id = p_tenant and n.namespace_id = s.namespace_id
+      from unnest(p_sources) s
      group by s.ordinal
   ), item as (
     select i.*, (i.place - 1)::integer as ordinal
@@ -175,7 +162,7 @@ begin atomic
              text, type, namespace, user_id, agent, external_id, summary, heading, speaker, language, importance, confidence,
              tier, is_pinned, valid_from, valid_to, occurred_at, metadata, method, model, vector, entities, edges, place)
   ), completed as (
-    select i.ordinal, i.text, coalesce(i.type, 'observation') as type, coalesce(i.namespace, h.namespace) as namespace,
+    select i.ordinal, i.text, coalesce(i.type, 'observation') as type, coalesce(n.namespace_id, h.namespace_id) as namespace_id,
            coalesce(i.user_id, h.user_id) as user_id, coalesce(i.agent, h.agent_id) as agent_id, i.external_id, i.summary,
            i.heading, coalesce(i.speaker, h.speaker) as speaker, lower(coalesce(i.language, h.language)) as language,
            coalesce(i.importance, 5) as importance, coalesce(i.confidence, 1) as confidence,
@@ -183,14 +170,15 @@ begin atomic
            coalesce(i.occurred_at, h.occurred_at, p_now) as occurred_at, coalesce(h.time_zone, 'UTC') as time_zone,
            coalesce(i.metadata, '{}') as metadata, coalesce(i.method, 'verbatim') as method, i.model, i.vector,
            coalesce(i.entities, '[]') as entities, coalesce(i.edges, '[]') as edges, memdb._content_hash(i.text) as content_hash,
-           h.session_id, h.sequence, h.event_id, h.trust, h.is_in, coalesce(h.sources, 0) as sources
+           h.session_id, h.sequence, h.event_id, h.trust, coalesce(h.sources, 0) as sources
       from item i
       left join inherited h on h.ordinal = i.ordinal
+      left join memdb.namespace n on n.tenant_id = p_tenant and n.path = i.namespace
   )
-  select c.ordinal, c.text, c.type, c.namespace, c.user_id, c.agent_id, c.external_id, c.summary,
+  select c.ordinal, c.text, c.type, c.namespace_id, c.user_id, c.agent_id, c.external_id, c.summary,
          coalesce(c.heading, memdb._heading(c.language, c.occurred_at at time zone c.time_zone, c.speaker)), c.language,
          c.importance, c.confidence, c.tier, c.is_pinned, c.valid_from, c.valid_to, c.occurred_at, c.metadata, c.method,
-         c.model, c.vector, c.entities, c.edges, c.content_hash, c.session_id, c.sequence, c.event_id, c.trust, c.is_in
+         c.model, c.vector, c.entities, c.edges, c.content_hash, c.session_id, c.sequence, c.event_id, c.trust
     from completed c
    where case
      when c.sources = 0 then
@@ -202,4 +190,4 @@ begin atomic
      else memdb._check_memory(c.ordinal, c.text, c.type, c.user_id, c.external_id, c.summary, c.heading, c.importance,
             c.confidence, c.tier, c.valid_from, c.valid_to, c.occurred_at, c.metadata, c.method, c.entities, c.edges) end;
 end;
-comment on function memdb._memory_items (integer, jsonb, integer[], timestamptz) is 'A batch of memory objects as typed rows, completed from their sources.';
+comment on function memdb._memory_items (integer, jsonb, memdb._memory_source[], timestamptz) is 'A batch of memory objects as typed rows, completed from their sources.';

@@ -1,0 +1,260 @@
+-- Truth maintenance: what holds, what falls, what stands again.
+--
+-- A memory is in (status active) while one justification of its current version holds: all of
+-- that justification's premises are in. An event is in unless it was retracted or corrected. A
+-- memory version is in while its memory is active and it is the current one; a conclusion whose
+-- own validity ended before the version was retired keeps it.
+-- Of the justifications that hold exactly one is marked supports, chosen so that following
+-- supporting premises never runs in a circle: support is well-founded, and a loop that only
+-- supports itself falls.
+-- A fall goes down along supporting premises only, wave by wave; then alternatives are looked
+-- for among the fallen, and what they lift lifts others in turn. A rise is that second half.
+-- Whoever changes truth holds _lock_truth exclusively: recorders cannot rest a memory on what is
+-- falling, and two corrections come one after the other. Readers are never blocked.
+-- Method: justification-based truth maintenance (Doyle 1979), done set-wise in waves.
+
+-- _truth_time: the time of a correction, later than that of every earlier one of the tenant.
+create or replace function memdb._truth_time (p_tenant integer)
+  returns timestamptz
+  language sql volatile
+begin atomic
+  update memdb.tenant t
+     set truth_at = greatest(memdb.current_time(), t.truth_at + interval '1 microsecond')
+   where t.tenant_id = p_tenant
+  returning t.truth_at;
+end;
+comment on function memdb._truth_time (integer) is 'The time of a correction, later than that of every earlier one of the tenant.';
+
+-- _ended_before: whether what a version claims was over in the world before a premise of it was replaced.
+--
+-- "In May the office was in Paris", derived from "the office is in Paris", stays right when the
+-- office moves in June.
+create or replace function memdb._ended_before (
+  p_tenant          integer,
+  p_memory          bigint,
+  p_version         integer,
+  p_premise         bigint,
+  p_premise_version integer
+)
+  returns boolean
+  language sql stable
+begin atomic
+  select exists (
+    select from memdb.memory_version c
+      join memdb.memory_version p
+        on p.tenant_id = p_tenant and p.memory_id = p_premise and p.version = p_premise_version
+      left join memdb.memory_version n
+        on n.tenant_id = p_tenant and n.memory_id = p_premise and n.version = p_premise_version + 1
+     where c.tenant_id = p_tenant and c.memory_id = p_memory and c.version = p_version
+       and c.valid_to <= coalesce(n.valid_from, p.retired_at));
+end;
+comment on function memdb._ended_before (integer, bigint, integer, bigint, integer) is 'Whether what a version claims was over in the world before a premise of it was replaced.';
+
+-- _holding: of some justifications, those that would lift a fallen memory: all premises are in.
+--
+-- Only justifications of the current version of a stale memory count. Cost: premises read by key.
+create or replace function memdb._holding (p_tenant integer, p_justification_ids bigint[])
+  returns table (justification_id bigint, memory_id bigint)
+  language sql stable rows 100
+begin atomic
+  select j.justification_id, j.memory_id
+    from unnest(p_justification_ids) w (justification_id)
+    join memdb.justification j on j.tenant_id = p_tenant and j.justification_id = w.justification_id
+    join memdb.memory c
+      on c.tenant_id = p_tenant and c.memory_id = j.memory_id and c.version = j.version and c.status = 'stale'
+   where not exists (
+     select from memdb.premise p
+       left join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = p.memory_id
+      where p.tenant_id = p_tenant and p.justification_id = j.justification_id
+        and case when p.event_id is not null then exists (
+                   select from memdb.belief b
+                    where b.tenant_id = p_tenant and b.subject = 'event' and b.subject_id = p.event_id and b.to_at is null)
+                 else m.status <> 'active'
+                   or (m.version <> p.memory_version
+                       and not memdb._ended_before(p_tenant, j.memory_id, j.version, p.memory_id, p.memory_version)) end);
+end;
+comment on function memdb._holding (integer, bigint[]) is 'Of some justifications, those that would lift a fallen memory: all premises are in.';
+
+-- _resting_on_events: the memories that some events support now.
+create or replace function memdb._resting_on_events (p_tenant integer, p_event_ids bigint[])
+  returns bigint[]
+  language sql stable
+begin atomic
+  select coalesce(array_agg(distinct p.conclusion_id), '{}')
+    from memdb.premise p
+   where p.tenant_id = p_tenant and p.event_id = any (p_event_ids) and p.supports;
+end;
+comment on function memdb._resting_on_events (integer, bigint[]) is 'The memories that some events support now.';
+
+-- _resting_on_memories: the memories that some memories supported and no longer do.
+--
+-- Where only the version changed, conclusions that were over before it stay.
+create or replace function memdb._resting_on_memories (p_tenant integer, p_memory_ids bigint[])
+  returns bigint[]
+  language sql stable
+begin atomic
+  select coalesce(array_agg(distinct p.conclusion_id), '{}')
+    from memdb.premise p
+    join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = p.memory_id
+    join memdb.memory c on c.tenant_id = p_tenant and c.memory_id = p.conclusion_id
+   where p.tenant_id = p_tenant and p.memory_id = any (p_memory_ids) and p.supports
+     and (m.status <> 'active'
+          or (m.version <> p.memory_version
+              and not memdb._ended_before(p_tenant, p.conclusion_id, c.version, p.memory_id, p.memory_version)));
+end;
+comment on function memdb._resting_on_memories (integer, bigint[]) is 'The memories that some memories supported and no longer do.';
+
+-- _fall: let memories that lost their support fall, and all that rested on them, but for what other support holds.
+--
+-- p_memory_ids lost their supporting justification. p_now comes from _truth_time and marks every
+-- belief row of this fall. p_root null: each of the first wave is its own root cause (a new
+-- version). Returns how many are stale now that were active. Cost per fallen memory: one HOT
+-- update, one belief row, one range of premise_memory_idx; nothing in memory grows with the fall.
+create or replace function memdb._fall (
+  p_tenant     integer,
+  p_memory_ids bigint[],
+  p_cause      text,
+  p_root       text,
+  p_root_id    bigint,
+  p_reason     text,
+  p_now        timestamptz
+)
+  returns bigint
+  language plpgsql volatile
+as $$
+declare
+  v_wave   bigint[] := p_memory_ids;
+  v_depth  integer  := 0;
+  v_fallen bigint   := 0;
+begin
+  while v_wave <> '{}' loop
+    v_depth := v_depth + 1;
+    with fallen as (
+      update memdb.memory m set status = 'stale'
+       where m.tenant_id = p_tenant and m.memory_id = any (v_wave) and m.status = 'active'
+      returning m.memory_id, m.namespace_id
+    ), noted as (
+      insert into memdb.belief (tenant_id, namespace_id, subject, subject_id, status, from_at, cause, root, root_id, depth, actor, reason)
+      select p_tenant, f.namespace_id, 'memory', f.memory_id, 'stale', p_now,
+             case when v_depth = 1 then p_cause else 'premise_out' end, p_root, p_root_id, v_depth, memdb._caller(), p_reason
+        from fallen f)
+    select coalesce(array_agg(f.memory_id), '{}') into v_wave from fallen f;
+    v_fallen := v_fallen + cardinality(v_wave);
+    v_wave := array(select distinct p.conclusion_id from memdb.premise p
+                     where p.tenant_id = p_tenant and p.memory_id = any (v_wave) and p.supports);
+  end loop;
+  if v_fallen > 0 then
+    v_fallen := v_fallen - memdb._rise(p_tenant, memdb._alternatives(p_tenant, p_now), p_now);
+  end if;
+  return v_fallen;
+end $$;
+comment on function memdb._fall (integer, bigint[], text, text, bigint, text, timestamptz) is 'Let memories that lost their support fall, and all that rested on them, but for what other support holds.';
+
+-- _alternatives: the justifications of memories that have just fallen, other than the one they stood on.
+create or replace function memdb._alternatives (p_tenant integer, p_now timestamptz)
+  returns bigint[]
+  language sql stable
+begin atomic
+  select coalesce(array_agg(j.justification_id), '{}')
+    from memdb.belief b
+    join memdb.justification j on j.tenant_id = p_tenant and j.memory_id = b.subject_id and not j.supports
+   where b.tenant_id = p_tenant and b.from_at = p_now and b.subject = 'memory';
+end;
+comment on function memdb._alternatives (integer, timestamptz) is 'The justifications of memories that have just fallen, other than the one they stood on.';
+
+-- _rise: let fallen memories stand again on justifications that hold, and what rests on those, wave by wave.
+--
+-- p_justification_ids are candidates; those that do not hold are passed over. A fall of this
+-- very moment (p_now) is undone without trace, an older one ends now. Returns how many rose.
+create or replace function memdb._rise (
+  p_tenant            integer,
+  p_justification_ids bigint[],
+  p_now               timestamptz
+)
+  returns bigint
+  language plpgsql volatile
+as $$
+declare
+  v_candidates bigint[] := p_justification_ids;
+  v_memories   bigint[];
+  v_reasons    bigint[];
+  v_risen      bigint := 0;
+begin
+  while v_candidates <> '{}' loop
+    select coalesce(array_agg(h.memory_id), '{}'), array_agg(h.justification_id)
+      into v_memories, v_reasons
+      from (select h.memory_id, min(h.justification_id) as justification_id
+              from memdb._holding(p_tenant, v_candidates) h
+             group by h.memory_id) h;
+    exit when v_memories = '{}';
+    update memdb.memory m set status = 'active' where m.tenant_id = p_tenant and m.memory_id = any (v_memories);
+    perform memdb._close_beliefs(p_tenant, 'memory', v_memories, p_now);
+    perform memdb._move_support(p_tenant, v_memories, v_reasons);
+    v_risen := v_risen + cardinality(v_memories);
+    v_candidates := array(select distinct p.justification_id from memdb.premise p
+                           where p.tenant_id = p_tenant and p.memory_id = any (v_memories));
+  end loop;
+  return v_risen;
+end $$;
+comment on function memdb._rise (integer, bigint[], timestamptz) is 'Let fallen memories stand again on justifications that hold, and what rests on those, wave by wave.';
+
+-- _move_support: mark one justification of each memory as the one it stands on.
+create or replace function memdb._move_support (
+  p_tenant            integer,
+  p_memory_ids        bigint[],
+  p_justification_ids bigint[]
+)
+  returns void
+  language plpgsql volatile
+as $$
+declare
+  v_changed bigint[];
+begin
+  with changed as (
+    update memdb.justification j set supports = not j.supports
+      from unnest(p_memory_ids, p_justification_ids) w (memory_id, justification_id)
+     where j.tenant_id = p_tenant and j.memory_id = w.memory_id
+       and j.supports <> (j.justification_id = w.justification_id)
+    returning j.justification_id)
+  select array_agg(c.justification_id) into v_changed from changed c;
+  if v_changed is not null then
+    update memdb.premise p set supports = not p.supports
+     where p.tenant_id = p_tenant and p.justification_id = any (v_changed);
+  end if;
+end $$;
+comment on function memdb._move_support (integer, bigint[], bigint[]) is 'Mark one justification of each memory as the one it stands on.';
+
+-- _close_beliefs: end the open spell of being out of some events or memories.
+--
+-- A spell that began at this very moment never was: its row goes.
+create or replace function memdb._close_beliefs (
+  p_tenant  integer,
+  p_subject text,
+  p_ids     bigint[],
+  p_now     timestamptz
+)
+  returns void
+  language sql volatile
+begin atomic
+  delete from memdb.belief b
+   where b.tenant_id = p_tenant and b.subject = p_subject and b.subject_id = any (p_ids) and b.from_at = p_now;
+  update memdb.belief b set to_at = p_now
+   where b.tenant_id = p_tenant and b.subject = p_subject and b.subject_id = any (p_ids) and b.to_at is null;
+end;
+comment on function memdb._close_beliefs (integer, text, bigint[], timestamptz) is 'End the open spell of being out of some events or memories.';
+
+-- _relearn: let known facts that had fallen stand on the reasons just recorded for them.
+--
+-- A fact that was retracted and is observed again is believed again.
+create or replace function memdb._relearn (p_tenant integer, p_justification_ids bigint[], p_now timestamptz)
+  returns bigint
+  language plpgsql volatile
+as $$
+begin
+  update memdb.memory m set status = 'stale'
+    from memdb.justification j
+   where j.tenant_id = p_tenant and j.justification_id = any (p_justification_ids)
+     and m.tenant_id = p_tenant and m.memory_id = j.memory_id and m.version = j.version and m.status = 'retracted';
+  return memdb._rise(p_tenant, p_justification_ids, p_now);
+end $$;
+comment on function memdb._relearn (integer, bigint[], timestamptz) is 'Let known facts that had fallen stand on the reasons just recorded for them.';
