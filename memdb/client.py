@@ -1,0 +1,369 @@
+"""The facade an application imports: Memory for threads, AsyncMemory for asyncio.
+
+    with Memory() as memory:
+        memory.remember("Ann takes her tea green.", user="ann")
+        for hit in memory.recall("what does Ann drink?", user="ann"):
+            print(hit.text, hit.sources)
+
+Both have the same methods, taken from `memdb.operations`; they differ in who carries out the
+steps. A client is cheap, may be shared (between threads; between tasks of one event loop), and
+does nothing until its first operation, or `open`.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from inspect import Parameter, signature
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar, cast
+
+import psycopg
+
+from memdb import operations
+from memdb.buffer import AsyncBuffer, Buffer
+from memdb.db import AsyncDb, AsyncPool, Db, Options, Pool
+from memdb.locate import locate
+from memdb.models import Embed
+from memdb.scope import Scope, start
+from memdb.settings import Settings
+from memdb.statement import Call
+from memdb.steps import Encode, Offload, Operation, Run, Step, Transact
+
+__all__ = ["AsyncMemory", "Memory"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Row = TypeVar("Row")
+Connection: TypeAlias = psycopg.Connection[Any]
+AsyncConnection: TypeAlias = psycopg.AsyncConnection[Any]
+
+
+def _blocking(
+    operation: Callable[Concatenate[Scope, P], Operation[T]],
+) -> Callable[Concatenate["Memory", P], T]:
+    """Make the method of Memory that carries out an operation."""
+
+    @wraps(operation)
+    def method(self: "Memory", *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.carry_out(lambda scope: operation(scope, *args, **kwargs))
+
+    return _as_method(method, operation)
+
+
+def _awaitable(
+    operation: Callable[Concatenate[Scope, P], Operation[T]],
+) -> Callable[Concatenate["AsyncMemory", P], Coroutine[Any, Any, T]]:
+    """Make the method of AsyncMemory that carries out an operation."""
+
+    @wraps(operation)
+    async def method(self: "AsyncMemory", *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.carry_out(lambda scope: operation(scope, *args, **kwargs))
+
+    return _as_method(method, operation)
+
+
+def _as_method(method: T, operation: Callable[..., Any]) -> T:
+    """Let `help` show `self` in the place of the scope, and the result instead of the steps."""
+    form = signature(operation)
+    _, *rest = form.parameters.values()
+    itself = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
+    result = form.return_annotation.__args__[-1]
+    shown = form.replace(parameters=[itself, *rest], return_annotation=result)
+    cast(Any, method).__signature__ = shown
+    return method
+
+
+class _Client:
+    """What both clients are made with."""
+
+    def __init__(
+        self,
+        dsn: str | None,
+        tenant: str | int | None,
+        namespace: str | None,
+        user: str | None,
+        agent: str | None,
+        encoder: Embed | str | None,
+        create_tenant: bool | None,
+        settings: Settings | None,
+    ) -> None:
+        self._settings = settings or Settings()
+        self._dsn = dsn or self._settings.dsn
+        # Whoever has the embedded server has it to himself: nobody else would make the tenant.
+        is_embedded = self._dsn is None
+        self._scope = Scope(
+            settings=self._settings,
+            tenant=self._settings.tenant if tenant is None else tenant,
+            namespace=namespace or self._settings.namespace,
+            user=user or self._settings.user,
+            agent=agent or self._settings.agent,
+            wanted_encoder=self._settings.encoder if encoder == "auto" else encoder,
+            creates_tenant=is_embedded if create_tenant is None else create_tenant,
+        )
+        self._is_open = False
+
+    @property
+    def tenant_id(self) -> int:
+        """The id of the tenant; 0 until the client is open."""
+        return self._scope.tenant_id
+
+    @property
+    def encoder(self) -> Embed | None:
+        """The encoder in use; None where there is none, and until the client is open."""
+        return self._scope.encoder
+
+
+class Memory(_Client):
+    """Long-term memory of one tenant, for code that blocks.
+
+    Args:
+        dsn: a libpq URL or key/value string; default MEMDB_DSN, or else the embedded server,
+            which is started, and its database made or upgraded, as need be.
+        tenant: name or id. namespace: what is written to, and read by default. user: whom
+            memories are about. agent: who speaks. Defaults are MEMDB_TENANT and so on.
+        encoder: an encoder, the name of one, None for no vectors, or auto: the one the tenant's
+            vectors were made with; for a tenant without vectors multilingual-e5-small, where
+            the extra [local] is installed.
+        pool: a psycopg_pool pool of yours instead of a DSN; or one connection, whose transaction
+            memdb then writes in. Neither is closed or checked for its release of memdb.
+        create_tenant: make the tenant if it is missing (operators only); default: only in the
+            embedded server.
+        settings: instead of the environment.
+
+    Raises, when it opens: ServerUnavailable; SchemaMismatch (MD404: run `memdb migrate`);
+    TenantNotFound (MD101); ModelConflict and VectorMismatch (MD203, MD004: another encoder);
+    ModelMissing (the encoder you named is not installed).
+    """
+
+    def __init__(
+        self,
+        dsn: str | None = None,
+        *,
+        tenant: str | int | None = None,
+        namespace: str | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+        encoder: Embed | str | None = "auto",
+        pool: Pool | Connection | None = None,
+        create_tenant: bool | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        super().__init__(dsn, tenant, namespace, user, agent, encoder, create_tenant, settings)
+        self._pool = pool
+        self._db: Db | None = None
+        self._opening = threading.Lock()
+
+    observe = _blocking(operations.observe)
+    observe_many = _blocking(operations.observe_many)
+    remember = _blocking(operations.remember)
+    remember_many = _blocking(operations.remember_many)
+    recall = _blocking(operations.recall)
+    why = _blocking(operations.why)
+    get = _blocking(operations.get)
+    list = _blocking(operations.list_memories)
+    relate = _blocking(operations.relate)
+    embed_pending = _blocking(operations.embed_pending)
+    health = _blocking(operations.health)
+
+    def buffer(self, max_items: int = 100, max_seconds: float = 5) -> Buffer:
+        """Return a buffer that writes in batches; use it as a context manager."""
+        return Buffer(self, max_items, max_seconds)
+
+    def run(self, call: Call[Row], *, timeout_ms: int | None = None) -> "tuple[Row, ...]":
+        """Run any function of `memdb.calls`; `tenant_id` is its first argument."""
+        self.open()
+        return tuple(self._connected().run(call, timeout_ms=timeout_ms))
+
+    def open(self) -> Self:
+        """Reach the database, find the tenant, agree on the encoder; happens by itself."""
+        if not self._is_open:
+            with self._opening:
+                if not self._is_open:
+                    self._db = self._db or self._connect()
+                    self._drive(start(self._scope))
+                    self._is_open = True
+        return self
+
+    def close(self) -> None:
+        """Close the connections that are memdb's own."""
+        if self._db is not None:
+            self._db.close()
+
+    def carry_out(self, make: Callable[[Scope], Operation[T]]) -> T:
+        """Carry out an operation; for operations of your own, made like `memdb.operations`."""
+        self.open()
+        return self._drive(make(self._scope))
+
+    def _connect(self) -> Db:
+        if isinstance(self._pool, psycopg.Connection):
+            return Db.over(self._pool)
+        if self._pool is not None:
+            return Db(self._pool, Options.from_settings(self._settings))
+        return Db.connect(locate(self._dsn, self._settings), self._settings)
+
+    def _connected(self) -> Db:
+        assert self._db is not None
+        return self._db
+
+    def _drive(self, operation: Operation[T]) -> T:
+        try:
+            step = next(operation)
+            while True:
+                try:
+                    result = self._do(step)
+                except Exception as error:
+                    step = operation.throw(error)
+                else:
+                    step = operation.send(result)
+        except StopIteration as stop:
+            return stop.value
+
+    def _do(self, step: Step) -> Any:
+        match step:
+            case Run():
+                return self._connected().run(step.call, timeout_ms=step.timeout_ms)
+            case Transact():
+                return self._connected().transaction(step.body)
+            case Encode(texts=texts, is_query=True):
+                return self._encoder().embed_queries(texts)
+            case Encode(texts=texts):
+                return self._encoder().embed_passages(texts)
+            case Offload():
+                return step.work()
+
+    def _encoder(self) -> Embed:
+        assert self._scope.encoder is not None
+        return self._scope.encoder
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class AsyncMemory(_Client):
+    """Long-term memory of one tenant, for asyncio; the twin of `Memory`.
+
+    The arguments are those of Memory, save that `pool` is an AsyncConnectionPool or an
+    AsyncConnection. Nothing blocks the event loop: encoders run on their own threads, and so
+    does the start of the embedded server.
+    """
+
+    def __init__(
+        self,
+        dsn: str | None = None,
+        *,
+        tenant: str | int | None = None,
+        namespace: str | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+        encoder: Embed | str | None = "auto",
+        pool: AsyncPool | AsyncConnection | None = None,
+        create_tenant: bool | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        super().__init__(dsn, tenant, namespace, user, agent, encoder, create_tenant, settings)
+        self._pool = pool
+        self._db: AsyncDb | None = None
+        self._opening = asyncio.Lock()
+
+    observe = _awaitable(operations.observe)
+    observe_many = _awaitable(operations.observe_many)
+    remember = _awaitable(operations.remember)
+    remember_many = _awaitable(operations.remember_many)
+    recall = _awaitable(operations.recall)
+    why = _awaitable(operations.why)
+    get = _awaitable(operations.get)
+    list = _awaitable(operations.list_memories)
+    relate = _awaitable(operations.relate)
+    embed_pending = _awaitable(operations.embed_pending)
+    health = _awaitable(operations.health)
+
+    def buffer(self, max_items: int = 100, max_seconds: float = 5) -> AsyncBuffer:
+        """Return a buffer that writes in batches; use it as an asynchronous context manager."""
+        return AsyncBuffer(self, max_items, max_seconds)
+
+    async def run(self, call: Call[Row], *, timeout_ms: int | None = None) -> "tuple[Row, ...]":
+        """Run any function of `memdb.calls`; `tenant_id` is its first argument."""
+        await self.open()
+        return tuple(await self._connected().run(call, timeout_ms=timeout_ms))
+
+    async def open(self) -> Self:
+        """Reach the database, find the tenant, agree on the encoder; happens by itself."""
+        if not self._is_open:
+            async with self._opening:
+                if not self._is_open:
+                    self._db = self._db or await self._connect()
+                    await self._drive(start(self._scope))
+                    self._is_open = True
+        return self
+
+    async def close(self) -> None:
+        """Close the connections that are memdb's own."""
+        if self._db is not None:
+            await self._db.close()
+
+    async def carry_out(self, make: Callable[[Scope], Operation[T]]) -> T:
+        """Carry out an operation; for operations of your own, made like `memdb.operations`."""
+        await self.open()
+        return await self._drive(make(self._scope))
+
+    async def _connect(self) -> AsyncDb:
+        if isinstance(self._pool, psycopg.AsyncConnection):
+            return AsyncDb.over(self._pool)
+        if self._pool is not None:
+            return AsyncDb(self._pool, Options.from_settings(self._settings))
+        dsn = await asyncio.to_thread(locate, self._dsn, self._settings)
+        return AsyncDb.connect(dsn, self._settings)
+
+    def _connected(self) -> AsyncDb:
+        assert self._db is not None
+        return self._db
+
+    async def _drive(self, operation: Operation[T]) -> T:
+        try:
+            step = next(operation)
+            while True:
+                try:
+                    result = await self._do(step)
+                except Exception as error:
+                    step = operation.throw(error)
+                else:
+                    step = operation.send(result)
+        except StopIteration as stop:
+            return stop.value
+
+    async def _do(self, step: Step) -> Any:
+        match step:
+            case Run():
+                return await self._connected().run(step.call, timeout_ms=step.timeout_ms)
+            case Transact():
+                return await self._connected().transaction(step.body)
+            case Encode(texts=texts, is_query=True):
+                return await self._encoder().aembed_queries(texts)
+            case Encode(texts=texts):
+                return await self._encoder().aembed_passages(texts)
+            case Offload():
+                return await asyncio.to_thread(step.work)
+
+    def _encoder(self) -> Embed:
+        assert self._scope.encoder is not None
+        return self._scope.encoder
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()

@@ -1,0 +1,117 @@
+"""Vectors: encoding now, and encoding later what could not be encoded at once."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from memdb import calls
+from memdb.errors import MemoryNotFound, ModelConflict, ModelNotFound, VectorMismatch
+from memdb.scope import Scope, enqueue_missing
+from memdb.steps import Encode, Operation, run
+from memdb.types import PendingEmbedding
+from memdb.wire import vector_text
+
+__all__ = ["ENCODER_CHANGED", "embed_pending", "encode"]
+
+log = logging.getLogger("memdb")
+
+ENCODER_CHANGED = (VectorMismatch, ModelConflict, ModelNotFound)
+"""What the database says when another encoder became active since the client started."""
+
+# Some seconds of a local encoder's work: well within the lease.
+_BATCH = 64
+
+
+def encode(texts: Sequence[str], *, is_query: bool) -> Operation[Sequence[Sequence[float]] | None]:
+    """Return the vectors, or None where the encoder fails, whatever its reason."""
+    try:
+        return (yield Encode(texts, is_query)) if texts else []
+    except Exception as error:
+        # An encoder may be anybody's code: no failure of it may cost a memory or an answer.
+        log.warning("the encoder failed: %s", error, exc_info=True)
+        return None
+
+
+def embed_pending(
+    scope: Scope,
+    *,
+    max_items: int | None = None,
+    include_missing: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Operation[int]:
+    """Encode memories that have no vector yet, oldest first; returns how many were encoded.
+
+    Work is leased in small batches, so any number of processes may do this at once. A text that
+    cannot be encoded is given back with the error, and tried again later. Without an encoder
+    nothing happens.
+
+    Args:
+        max_items: stop after about this many; default: when none is left.
+        include_missing: first look through all memories for those that are neither encoded nor
+            waiting, because they were recorded before the encoder was known or failed for good.
+        progress: called with the number encoded so far.
+
+    Raises: what the encoder raises if it is out of reach for now; what was done until then is
+    kept, and the rest is tried again later.
+    """
+    if scope.encoder is None:
+        return 0
+    if include_missing:
+        yield from enqueue_missing(scope.tenant_id, scope.encoder.name)
+    done = 0
+    while max_items is None or done < max_items:
+        limit = _BATCH if max_items is None else min(_BATCH, max_items - done)
+        call = calls.pending_embeddings(scope.tenant_id, scope.encoder.name, limit)
+        pending = yield from run(call)
+        if not pending:
+            break
+        done += yield from _embed(scope, scope.encoder.name, pending)
+        if progress:
+            progress(done)
+    return done
+
+
+def _embed(scope: Scope, model: str, pending: Sequence[PendingEmbedding]) -> Operation[int]:
+    """Encode and store some texts; where they fail together, one by one."""
+    try:
+        vectors: Sequence[Sequence[float]] = yield Encode([one.text for one in pending], False)
+    except Exception as error:
+        is_passing = bool(getattr(error, "retryable", False))
+        if len(pending) == 1 or is_passing:
+            yield from _give_back(scope, model, pending, error)
+            if is_passing:
+                raise
+            return 0
+        done = 0
+        for one in pending:
+            done += yield from _embed(scope, model, [one])
+        return done
+    items = [
+        {"memory_id": one.memory_id, "version": one.version, "vector": vector_text(vector)}
+        for one, vector in zip(pending, vectors, strict=True)
+    ]
+    return (yield from _store(scope, model, items))
+
+
+def _give_back(
+    scope: Scope, model: str, pending: Sequence[PendingEmbedding], error: Exception
+) -> Operation[None]:
+    log.warning("%d texts were not encoded: %s", len(pending), error)
+    for one in pending:
+        call = calls.fail_embedding(
+            scope.tenant_id, model, one.memory_id, one.version, str(error)[:2000]
+        )
+        yield from run(call)
+
+
+def _store(scope: Scope, model: str, items: list[dict[str, Any]]) -> Operation[int]:
+    """Store vectors, passing over memories that were forgotten while their text was encoded."""
+    while items:
+        try:
+            call = calls.record_embeddings(scope.tenant_id, model, items)
+            return (yield from run(call))[0]
+        except MemoryNotFound as error:
+            if error.index is None:
+                raise
+            del items[error.index]
+    return 0

@@ -1,0 +1,195 @@
+"""Finding and explaining: recall, why, and plain reading."""
+
+import logging
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from types import EllipsisType
+
+from memdb import calls
+from memdb.errors import NamespaceNotFound, TimedOut
+from memdb.explanation import Explanation
+from memdb.models.text import is_blank
+from memdb.operations.encoding import ENCODER_CHANGED, encode
+from memdb.scope import Scope
+from memdb.statement import Call
+from memdb.steps import Operation, Run, run
+from memdb.types import HealthMetric, MemoryRow, RecallResult, RecallRow
+
+__all__ = ["get", "health", "list_memories", "recall", "why"]
+
+log = logging.getLogger("memdb")
+
+
+def recall(
+    scope: Scope,
+    query: str,
+    *,
+    k: int = 10,
+    namespaces: Sequence[str] | EllipsisType | None = ...,
+    user: str | EllipsisType | None = ...,
+    agent: str | EllipsisType | None = ...,
+    session: str | None = None,
+    types: Sequence[str] | None = None,
+    legs: Sequence[str] | None = None,
+    hops: int = 1,
+    include: Sequence[str] | None = None,
+    timeout_ms: int | None = None,
+    log_recall: bool = True,
+) -> Operation[RecallResult]:
+    """Return the memories most useful for a query, best first, each with its sources.
+
+    The query is encoded first; where that fails the answer comes from words and relations
+    alone, and `degraded` says so.
+
+    Args:
+        k: how many at most.
+        namespaces: where to look; default: the client's own, None: everywhere you may read.
+        user: only what concerns this user; default: the client's own, None: anybody.
+        session: the conversation going on; its neighbouring turns count more.
+        types: only memories of these types.
+        legs: ways of finding: keyword, vector, neighbour, graph, fresh; default: all.
+        hops: how far to walk along relations.
+        include: also what is stale, contradicted, retracted or in the archive.
+        timeout_ms: after this long the answer comes from the keyword leg alone.
+        log_recall: False leaves no row in the log of recalls; `recall_id` is None then.
+
+    Raises: InvalidInput (MD001), NamespaceNotFound (one you named, MD102), AccessDenied (MD301,
+    MD302), TimedOut (the keyword leg alone took too long as well).
+    """
+    started = perf_counter()
+    degraded: list[str] = []
+    vector = None
+    if legs is None or "vector" in legs:
+        vector = yield from _encode_query(scope, query, degraded)
+
+    def call(vector: Sequence[float] | None, legs: Sequence[str] | None) -> Call[RecallRow]:
+        return calls.recall(
+            scope.tenant_id,
+            query,
+            vector=vector,
+            namespaces=[scope.namespace] if isinstance(namespaces, EllipsisType) else namespaces,
+            user=scope.user_or(user),
+            agent=scope.agent_or(agent),
+            session=session,
+            types=types,
+            k=k,
+            legs=legs,
+            hops=hops,
+            include=include,
+            log=log_recall,
+        )
+
+    try:
+        rows = yield from _recall_rows(call, vector, legs, timeout_ms, degraded)
+    except NamespaceNotFound:
+        # The client's own namespace appears with the first write: until then it is empty.
+        if namespaces is not ...:
+            raise
+        rows = []
+    return _result(rows, degraded, (perf_counter() - started) * 1000)
+
+
+def _encode_query(
+    scope: Scope, query: str, degraded: list[str]
+) -> Operation[Sequence[float] | None]:
+    if scope.lacks_encoder:
+        degraded.append("encoder")
+    if scope.encoder is None or is_blank(query):
+        return None
+    vectors = yield from encode([query], is_query=True)
+    if vectors is None:
+        degraded.append("encoder")
+        return None
+    return vectors[0]
+
+
+def _recall_rows(
+    call: Callable[[Sequence[float] | None, Sequence[str] | None], Call[RecallRow]],
+    vector: Sequence[float] | None,
+    legs: Sequence[str] | None,
+    timeout_ms: int | None,
+    degraded: list[str],
+) -> Operation[list[RecallRow]]:
+    """Ask, and ask for less where the first answer cannot be had."""
+    try:
+        return (yield Run(call(vector, legs), timeout_ms))
+    except ENCODER_CHANGED as error:
+        if vector is None:
+            raise
+        log.warning("recalling without the vector leg: %s", error)
+        degraded.append("encoder")
+        return (yield Run(call(None, legs), timeout_ms))
+    except TimedOut:
+        if timeout_ms is None or legs == ["keyword"]:
+            raise
+        degraded.append("time")
+        return (yield Run(call(None, ["keyword"]), timeout_ms))
+
+
+def _result(rows: Sequence[RecallRow], degraded: Sequence[str], elapsed_ms: float) -> RecallResult:
+    return RecallResult(
+        hits=tuple(row.hit for row in rows),
+        recall_id=rows[0].recall_id if rows else None,
+        degraded=tuple(degraded),
+        elapsed_ms=elapsed_ms,
+        legs=tuple(dict.fromkeys(leg for row in rows for leg in row.legs)),
+    )
+
+
+def why(
+    scope: Scope, memory_id: int, *, version: int | None = None, max_depth: int = 10
+) -> Operation[Explanation]:
+    """Return why a memory is held, down to the events and the words quoted of them.
+
+    Args:
+        version: default the current one.
+        max_depth: how many derivations deep, 1 to 100.
+
+    Raises: MemoryNotFound (MD103), InvalidInput (MD001), AccessDenied (MD301).
+    """
+    call = calls.explain_memory_json(scope.tenant_id, memory_id, version, max_depth)
+    return Explanation.from_json((yield from run(call))[0])
+
+
+def get(scope: Scope, memory_id: int) -> Operation[MemoryRow]:
+    """Return one memory as it stands now.
+
+    Raises: MemoryNotFound (MD103), AccessDenied (MD301).
+    """
+    return (yield from run(calls.get_memory(scope.tenant_id, memory_id)))[0]
+
+
+def list_memories(
+    scope: Scope,
+    *,
+    namespaces: Sequence[str] | EllipsisType | None = ...,
+    user: str | EllipsisType | None = ...,
+    types: Sequence[str] | None = None,
+    statuses: Sequence[str] | None = ("active",),
+    after: int | None = None,
+    limit: int = 50,
+) -> Operation[Sequence[MemoryRow]]:
+    """Return memories, newest first, a page at a time.
+
+    Args:
+        namespaces, user: as for `recall`.
+        statuses: active, stale, superseded, contradicted, retracted; None: all.
+        after: the last memory id of the page before.
+
+    Raises: InvalidInput (MD001), NamespaceNotFound (one you named, MD102), AccessDenied.
+    """
+    paths = [scope.namespace] if isinstance(namespaces, EllipsisType) else namespaces
+    call = calls.list_memories(
+        scope.tenant_id, paths, scope.user_or(user), types, statuses, after, limit
+    )
+    try:
+        return (yield from run(call))
+    except NamespaceNotFound:
+        if namespaces is not ...:
+            raise
+        return []
+
+
+def health(scope: Scope) -> Operation[Sequence[HealthMetric]]:
+    """Return measured values of the tenant, whether each is well, and what to do if not."""
+    return (yield from run(calls.health(scope.tenant_id)))
