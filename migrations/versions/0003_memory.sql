@@ -352,3 +352,9 @@ create type memdb._memory_place as (
   ordinal integer, memory_id bigint, version integer, outcome text
 );
 comment on type memdb._memory_place is 'Which memory and version an item of a batch ended on, and how.';
+
+create type memdb._truth_change as (
+  subject text, subject_id bigint, version integer, depth integer, old_status text, new_status text, cause text,
+  root text, root_id bigint
+);
+comment on type memdb._truth_change is 'One event or memory that a correction let fall, lifted or gave a new version.';

@@ -484,6 +484,8 @@ begin
   v_reasons := memdb._write_versions(p_tenant, v_items, v_sources, v_places, v_out, v_now);
   if v_exclusive then
     perform memdb._relearn(p_tenant, v_reasons, v_now);
+    perform memdb._fall(p_tenant, memdb._unsupported(p_tenant, array(select p.memory_id from unnest(v_places) p)),
+      'premise_out', null, null, null, v_now);
   end if;
   perform memdb._write_vectors(p_tenant, v_items, v_places, p_vector_model);
   perform memdb._write_links(p_tenant, v_items, v_places);

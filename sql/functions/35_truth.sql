@@ -25,30 +25,49 @@ begin atomic
 end;
 comment on function memdb._truth_time (integer) is 'The time of a correction, later than that of every earlier one of the tenant.';
 
--- _ended_before: whether what a version claims was over in the world before a premise of it was replaced.
+-- _ended_before: whether what a justification concludes was over in the world before a premise of it was replaced.
 --
 -- "In May the office was in Paris", derived from "the office is in Paris", stays right when the
 -- office moves in June.
 create or replace function memdb._ended_before (
-  p_tenant          integer,
-  p_memory          bigint,
-  p_version         integer,
-  p_premise         bigint,
-  p_premise_version integer
+  p_tenant        integer,
+  p_justification bigint,
+  p_premise       bigint,
+  p_version       integer
 )
   returns boolean
   language sql stable
 begin atomic
   select exists (
-    select from memdb.memory_version c
+    select from memdb.justification j
+      join memdb.memory_version c
+        on c.tenant_id = p_tenant and c.memory_id = j.memory_id and c.version = j.version
       join memdb.memory_version p
-        on p.tenant_id = p_tenant and p.memory_id = p_premise and p.version = p_premise_version
+        on p.tenant_id = p_tenant and p.memory_id = p_premise and p.version = p_version
       left join memdb.memory_version n
-        on n.tenant_id = p_tenant and n.memory_id = p_premise and n.version = p_premise_version + 1
-     where c.tenant_id = p_tenant and c.memory_id = p_memory and c.version = p_version
+        on n.tenant_id = p_tenant and n.memory_id = p_premise and n.version = p_version + 1
+     where j.tenant_id = p_tenant and j.justification_id = p_justification
        and c.valid_to <= coalesce(n.valid_from, p.retired_at));
 end;
-comment on function memdb._ended_before (integer, bigint, integer, bigint, integer) is 'Whether what a version claims was over in the world before a premise of it was replaced.';
+comment on function memdb._ended_before (integer, bigint, bigint, integer) is 'Whether what a justification concludes was over in the world before a premise of it was replaced.';
+
+-- _premises_hold: whether every premise of a justification is in.
+create or replace function memdb._premises_hold (p_tenant integer, p_justification bigint)
+  returns boolean
+  language sql stable
+begin atomic
+  select not exists (
+    select from memdb.premise p
+      left join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = p.memory_id
+     where p.tenant_id = p_tenant and p.justification_id = p_justification
+       and case when p.event_id is not null then exists (
+                  select from memdb.belief b
+                   where b.tenant_id = p_tenant and b.subject = 'event' and b.subject_id = p.event_id and b.to_at is null)
+                else m.status <> 'active'
+                  or (m.version <> p.memory_version
+                      and not memdb._ended_before(p_tenant, p.justification_id, p.memory_id, p.memory_version)) end);
+end;
+comment on function memdb._premises_hold (integer, bigint) is 'Whether every premise of a justification is in.';
 
 -- _holding: of some justifications, those that would lift a fallen memory: all premises are in.
 --
@@ -62,16 +81,7 @@ begin atomic
     join memdb.justification j on j.tenant_id = p_tenant and j.justification_id = w.justification_id
     join memdb.memory c
       on c.tenant_id = p_tenant and c.memory_id = j.memory_id and c.version = j.version and c.status = 'stale'
-   where not exists (
-     select from memdb.premise p
-       left join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = p.memory_id
-      where p.tenant_id = p_tenant and p.justification_id = j.justification_id
-        and case when p.event_id is not null then exists (
-                   select from memdb.belief b
-                    where b.tenant_id = p_tenant and b.subject = 'event' and b.subject_id = p.event_id and b.to_at is null)
-                 else m.status <> 'active'
-                   or (m.version <> p.memory_version
-                       and not memdb._ended_before(p_tenant, j.memory_id, j.version, p.memory_id, p.memory_version)) end);
+   where memdb._premises_hold(p_tenant, j.justification_id);
 end;
 comment on function memdb._holding (integer, bigint[]) is 'Of some justifications, those that would lift a fallen memory: all premises are in.';
 
@@ -95,12 +105,8 @@ create or replace function memdb._resting_on_memories (p_tenant integer, p_memor
 begin atomic
   select coalesce(array_agg(distinct p.conclusion_id), '{}')
     from memdb.premise p
-    join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = p.memory_id
-    join memdb.memory c on c.tenant_id = p_tenant and c.memory_id = p.conclusion_id
    where p.tenant_id = p_tenant and p.memory_id = any (p_memory_ids) and p.supports
-     and (m.status <> 'active'
-          or (m.version <> p.memory_version
-              and not memdb._ended_before(p_tenant, p.conclusion_id, c.version, p.memory_id, p.memory_version)));
+     and not memdb._premises_hold(p_tenant, p.justification_id);
 end;
 comment on function memdb._resting_on_memories (integer, bigint[]) is 'The memories that some memories supported and no longer do.';
 
@@ -161,6 +167,23 @@ begin atomic
    where b.tenant_id = p_tenant and b.from_at = p_now and b.subject = 'memory';
 end;
 comment on function memdb._alternatives (integer, timestamptz) is 'The justifications of memories that have just fallen, other than the one they stood on.';
+
+-- _unsupported: of some memories, the active ones whose supporting justification does not hold.
+--
+-- A new version may name as source what rested on the old one, and so fell with it.
+create or replace function memdb._unsupported (p_tenant integer, p_memory_ids bigint[])
+  returns bigint[]
+  language sql stable
+begin atomic
+  select coalesce(array_agg(m.memory_id), '{}')
+    from memdb.memory m
+   where m.tenant_id = p_tenant and m.memory_id = any (p_memory_ids) and m.status = 'active'
+     and not exists (
+       select from memdb.justification j
+        where j.tenant_id = p_tenant and j.memory_id = m.memory_id and j.version = m.version and j.supports
+          and memdb._premises_hold(p_tenant, j.justification_id));
+end;
+comment on function memdb._unsupported (integer, bigint[]) is 'Of some memories, the active ones whose supporting justification does not hold.';
 
 -- _rise: let fallen memories stand again on justifications that hold, and what rests on those, wave by wave.
 --
