@@ -17,7 +17,7 @@ __all__ = [
     "append_events",
     "create_tenant",
     "effective_policy",
-    "embedding_models",
+    "list_embedding_models",
     "enqueue_embeddings",
     "expand_related",
     "explain_memory",
@@ -31,7 +31,7 @@ __all__ = [
     "health",
     "list_memories",
     "neighbours",
-    "passages",
+    "compose_passages",
     "pending_embeddings",
     "recall",
     "record_embeddings",
@@ -252,9 +252,9 @@ def explain_memory_json(
 # --- vectors --------------------------------------------------------------------------
 
 
-def embedding_models(tenant: int) -> Call[t.EmbeddingModel]:
+def list_embedding_models(tenant: int) -> Call[t.EmbeddingModel]:
     """Return the encoders whose vectors a tenant keeps, the active one first."""
-    return call("embedding_models", t.EmbeddingModel, arg("tenant", "integer", tenant))
+    return call("list_embedding_models", t.EmbeddingModel, arg("tenant", "integer", tenant))
 
 
 def register_embedding_model(
@@ -285,10 +285,10 @@ def enqueue_embeddings(
     )
 
 
-def passages(tenant: int, memories: Sequence[Item]) -> Call[t.Passage]:
+def compose_passages(tenant: int, memories: Sequence[Item]) -> Call[t.Passage]:
     """Return the texts to encode for a batch of memories that is about to be recorded."""
     return call(
-        "passages",
+        "compose_passages",
         t.Passage,
         arg("tenant", "integer", tenant),
         arg("memories", "jsonb", as_jsonb(memories, is_batch=True)),

@@ -59,7 +59,7 @@ def start(scope: Scope) -> Operation[None]:
     scope.tenant_id = yield from _find_tenant(scope)
     if scope.wanted_encoder in (None, "none"):
         return
-    models = yield from run(calls.embedding_models(scope.tenant_id))
+    models = yield from run(calls.list_embedding_models(scope.tenant_id))
     active = next((model for model in models if model.state == "active"), None)
     encoder = yield from offload(lambda: _get_encoder(scope, active))
     if encoder is None:
@@ -163,7 +163,7 @@ def _register(scope: Scope, encoder: Embed) -> Operation[bool]:
         # No vectors are stored yet, so for a reader there is nothing to miss.
         return False
     if registered[0].state != "active":
-        models = yield from run(calls.embedding_models(scope.tenant_id))
+        models = yield from run(calls.list_embedding_models(scope.tenant_id))
         for active in models:
             if active.state == "active":
                 _require_same(encoder, fingerprint, active)

@@ -179,7 +179,7 @@ def _encode_drafts(scope: Scope, drafts: Sequence[Draft]) -> Operation[dict[int,
     places = [place for place, d in enumerate(drafts) if "vector" not in d.memory]
     if scope.encoder is None or not places:
         return {}
-    passages = yield from run(calls.passages(scope.tenant_id, [_preview(d) for d in drafts]))
+    passages = yield from run(calls.compose_passages(scope.tenant_id, [_preview(d) for d in drafts]))
     wanted = [passages[place] for place in places if not is_blank(passages[place].text)]
     rows = yield from encode([passage.text for passage in wanted], is_query=False)
     if rows is None:
@@ -191,9 +191,15 @@ def _encode_drafts(scope: Scope, drafts: Sequence[Draft]) -> Operation[dict[int,
     return vectors
 
 
+# What the heading of a memory is made of, and what it stands before.
+_COMPOSED = ("text", "heading", "speaker", "language", "occurred_at", "sources")
+
+
 def _preview(one: Draft) -> dict[str, Any]:
-    zone = (one.event or {}).get("time_zone")
-    return one.memory if zone is None else {**one.memory, "time_zone": zone}
+    shown = {name: one.memory[name] for name in _COMPOSED if name in one.memory}
+    if one.event and "time_zone" in one.event:
+        shown["time_zone"] = one.event["time_zone"]
+    return shown
 
 
 def _record(

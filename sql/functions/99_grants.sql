@@ -1,0 +1,69 @@
+-- Rights: the last file, and the whole list of who may touch what.
+--
+-- Everything is taken away first and given by name after, so what is forgotten here cannot be
+-- used at all. memdb_operator is a member of memdb_writer, and that of memdb_reader: each holds
+-- what the one before it holds. Rights on tables are rights to read; rows are cut by row security.
+
+do $$
+declare
+  v_role name;
+begin
+  revoke all on all routines in schema memdb from public;
+  revoke all on all tables in schema memdb from public;
+  revoke all on schema memdb from public;
+  foreach v_role in array array['memdb_reader', 'memdb_writer', 'memdb_operator', 'memdb_service'] loop
+    execute format('revoke all on all routines in schema memdb from %I', v_role);
+    execute format('revoke all on all tables in schema memdb from %I', v_role);
+  end loop;
+end $$;
+
+grant usage on schema memdb to memdb_reader;
+
+-- Content, and the views over it. Not premise, edge, mention, entity_alias, embedding, queues and
+-- statistics: they hold ids and words of namespaces the reader may not see; functions read them.
+grant select on
+  memdb.schema_info, memdb.tenant, memdb.namespace, memdb.session, memdb.event, memdb.memory, memdb.memory_version,
+  memdb.belief, memdb.entity, memdb.embedding_model,
+  memdb.memories, memdb.memory_versions, memdb.events, memdb.entities
+  to memdb_reader;
+
+-- What an administrator needs beside that to look into a tenant.
+grant select on
+  memdb.role_tenant, memdb.agent_grant, memdb.policy, memdb.extraction, memdb.justification, memdb.premise, memdb.edge,
+  memdb.entity_alias, memdb.mention, memdb.recall
+  to memdb_operator;
+
+-- Functions. A name without a function yet is skipped: files are added one by one, the list is whole.
+do $$
+declare
+  v_grant record;
+begin
+  for v_grant in
+    select p.oid::regprocedure as routine, g.role
+      from (values
+        -- named by row-security policies, which run them as the reader
+        ('_grants', 'memdb_reader'), ('bound_tenants', 'memdb_reader'), ('bound_namespaces', 'memdb_reader'),
+        -- called as the reader by functions that run with the caller's rights
+        ('_is_operator', 'memdb_reader'), ('_health_values', 'memdb_reader'), ('_health_rules', 'memdb_reader'),
+        ('_raise', 'memdb_reader'), ('_authorize', 'memdb_reader'), ('_readable', 'memdb_reader'),
+        ('_premise_rows', 'memdb_reader'), ('_explain_sources', 'memdb_reader'), ('_recall_candidates', 'memdb_reader'),
+        ('_log_recall', 'memdb_reader'), ('_claim_embeddings', 'memdb_writer'),
+        -- reading
+        ('version', 'memdb_reader'), ('current_time', 'memdb_reader'), ('find_tenant', 'memdb_reader'),
+        ('effective_policy', 'memdb_reader'), ('get_memory', 'memdb_reader'), ('list_memories', 'memdb_reader'),
+        ('expand_related', 'memdb_reader'), ('neighbours', 'memdb_reader'), ('explain_memory', 'memdb_reader'),
+        ('explain_memory_json', 'memdb_reader'), ('recall', 'memdb_reader'), ('health', 'memdb_reader'),
+        ('list_embedding_models', 'memdb_reader'),
+        -- writing
+        ('append_events', 'memdb_writer'), ('record_memories', 'memdb_writer'), ('relate_memories', 'memdb_writer'),
+        ('register_embedding_model', 'memdb_writer'), ('enqueue_embeddings', 'memdb_writer'),
+        ('pending_embeddings', 'memdb_writer'), ('record_embeddings', 'memdb_writer'), ('fail_embedding', 'memdb_writer'),
+        ('compose_passages', 'memdb_writer'), ('fold_keyword_stats', 'memdb_writer'),
+        -- administering
+        ('create_tenant', 'memdb_operator'), ('grant_role', 'memdb_operator'), ('grant_agent', 'memdb_operator'),
+        ('set_namespace', 'memdb_operator'), ('set_policy', 'memdb_operator')) g (name, role)
+      join pg_proc p on p.pronamespace = 'memdb'::regnamespace and p.proname = g.name
+  loop
+    execute format('grant execute on function %s to %I', v_grant.routine, v_grant.role);
+  end loop;
+end $$;
