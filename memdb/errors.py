@@ -354,7 +354,8 @@ def from_sqlstate(
     under the name `text`. Without a SQLSTATE the server was not reached, or was lost.
     """
     cls, remedy = _classify(sqlstate)
-    return cls(message, hint=hint or remedy, detail=_parse_detail(detail), sqlstate=sqlstate)
+    # The server's own hints know nothing of memdb.
+    return cls(message, hint=remedy or hint, detail=_parse_detail(detail), sqlstate=sqlstate)
 
 
 def _classify(sqlstate: str | None) -> tuple[type[MemdbError], str | None]:

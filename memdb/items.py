@@ -67,7 +67,7 @@ def draft(scope: Scope, index: int, given: Mapping[str, Any]) -> Draft:
     item = _filled(scope, index, given)
     vector = item.get("vector")
     if vector is not None and not isinstance(vector, str):
-        item["vector"] = vector_text(vector)
+        item["vector"] = vector_text(vector, index=index, field="vector")
     event_part = {name: item.pop(name) for name in _EVENT_ONLY if name in item}
     sources = item.pop("sources", None)
     if sources:

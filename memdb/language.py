@@ -25,6 +25,9 @@ _KANA_SHARE = 8
 # Below this many letters py3langid is wrong too often (measured on short chat messages).
 _FEWEST_LETTERS = 16
 _LEAST_CONFIDENCE = 0.9
+# English is what a text of unknown language is taken for, so half a suspicion will do. It is
+# still worth saying: a memory of unknown language takes that of its source.
+_LEAST_CONFIDENCE_ENGLISH = 0.4
 # Enough to tell, and the time it takes stays below a millisecond.
 _CHARACTERS_READ = 600
 
@@ -54,7 +57,8 @@ def _by_model(text: str) -> str | None:
     if len(letters) < _FEWEST_LETTERS:
         return None
     language, confidence = _identifier().classify(letters)
-    return language if confidence >= _LEAST_CONFIDENCE and len(language) == 2 else None
+    enough = _LEAST_CONFIDENCE_ENGLISH if language == "en" else _LEAST_CONFIDENCE
+    return language if confidence >= enough and len(language) == 2 else None
 
 
 @cache

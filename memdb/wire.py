@@ -57,12 +57,12 @@ def as_jsonb(value: object, *, is_batch: bool = False) -> Jsonb:
     return Jsonb(plain, dumps=_dumps)
 
 
-def vector_text(vector: Iterable[float]) -> str:
+def vector_text(vector: Iterable[float], **place: object) -> str:
     """Return a vector in pgvector's text form, 7 digits a number: more than `real` holds.
 
     Raises: VectorMismatch: a number in it is not finite (MD004).
     """
-    return f"[{_numbers(vector)}]"
+    return f"[{_numbers(vector, place)}]"
 
 
 def array_text(vector: Iterable[float]) -> str:
@@ -70,15 +70,17 @@ def array_text(vector: Iterable[float]) -> str:
 
     Raises: VectorMismatch: a number in it is not finite (MD004).
     """
-    return f"{{{_numbers(vector)}}}"
+    return f"{{{_numbers(vector, {'field': 'vector'})}}}"
 
 
-def _numbers(vector: Iterable[float]) -> str:
+def _numbers(vector: Iterable[float], place: Mapping[str, object]) -> str:
     # tolist: a numpy array gives Python floats at once, not one numpy scalar after another.
     to_list = cast("Callable[[], list[float]] | None", getattr(vector, "tolist", None))
     numbers = to_list() if to_list else list(vector)
     if not all(map(math.isfinite, numbers)):
-        raise VectorMismatch("a vector holds NaN or infinity", hint="Encode the text again.")
+        raise VectorMismatch(
+            "a vector holds NaN or infinity", hint="Encode the text again.", detail=place
+        )
     return ",".join([f"{number:.7g}" for number in numbers])
 
 
