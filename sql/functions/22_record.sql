@@ -243,7 +243,8 @@ comment on function memdb._write_versions (integer, memdb._memory_item[], memdb.
 -- _retire_versions: take the current versions of memories out of use, before new ones are written.
 --
 -- Closes the version, moves its vectors to the cold table (as-of recall still reads them there),
--- drops it from the queues and takes its words out of the keyword statistics.
+-- drops it from the queues, takes its words out of the keyword statistics, and lets its
+-- justifications support nothing: a later retraction of an old source must not fell the new version.
 create or replace function memdb._retire_versions (
   p_tenant     integer,
   p_memory_ids bigint[],
@@ -272,6 +273,13 @@ begin
   insert into memdb.embedding_cold select d.* from moved d on conflict do nothing;
   delete from memdb.embedding_queue q
    where q.tenant_id = p_tenant and q.memory_id = any (p_memory_ids);
+  with idle as (
+    update memdb.justification j set supports = false
+     where j.tenant_id = p_tenant and j.memory_id = any (p_memory_ids) and j.supports
+    returning j.justification_id)
+  update memdb.premise p set supports = false
+    from idle i
+   where p.tenant_id = p_tenant and p.justification_id = i.justification_id;
 end $$;
 comment on function memdb._retire_versions (integer, bigint[], timestamptz) is 'Take the current versions of memories out of use, before new ones are written.';
 

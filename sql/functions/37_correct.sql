@@ -30,6 +30,15 @@ begin atomic
     from memdb.belief b
     left join memdb.memory m on m.tenant_id = p_tenant and b.subject = 'memory' and m.memory_id = b.subject_id
    where b.tenant_id = p_tenant and b.to_at = p_now
+  union all
+  select 'memory', v.memory_id, v.version, 1, 'active', m.status, 'superseded', null, null
+    from memdb.memory_version v
+    join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = v.memory_id and m.status = 'active'
+   where v.tenant_id = p_tenant and v.recorded_at = p_now
+     and v.event_id in (
+       select e.event_id from memdb.event e
+        where e.tenant_id = p_tenant and e.kind = 'correction' and e.parent_event_id in (
+          select b.subject_id from memdb.belief b where b.tenant_id = p_tenant and b.from_at = p_now and b.subject = 'event'))
   order by 4, 1, 2;
 end;
 comment on function memdb._truth_changes (integer, timestamptz) is 'What the correction made at p_now changed.';
@@ -164,7 +173,8 @@ create or replace function memdb._correct (
   p_action  text,
   p_id      bigint,
   p_reason  text,
-  p_dry_run boolean
+  p_dry_run boolean,
+  p_value   jsonb default null
 )
   returns setof memdb._truth_change
   language plpgsql volatile rows 100
@@ -176,6 +186,7 @@ begin
   case p_action
     when 'retract_event' then perform memdb._put_out(p_tenant, p_id, 'retracted', p_reason, v_now);
     when 'restore_event' then perform memdb._let_in(p_tenant, p_id, v_now);
+    when 'correct_event' then perform memdb._put_right(p_tenant, p_id, p_value ->> 'text', p_value -> 'values', p_reason, v_now);
     when 'retract_memory' then perform memdb._put_memory_out(p_tenant, p_id, 'retracted', p_reason, v_now);
     when 'restore_memory' then perform memdb._let_memory_in(p_tenant, p_id, p_reason, v_now);
   end case;
@@ -190,7 +201,7 @@ exception when raise_exception then
   end if;
   return query select * from unnest(v_changes);
 end $$;
-comment on function memdb._correct (integer, text, bigint, text, boolean) is 'Carry out one correction and return what it changed; a dry run is carried out and undone.';
+comment on function memdb._correct (integer, text, bigint, text, boolean, jsonb) is 'Carry out one correction and return what it changed; a dry run is carried out and undone.';
 
 -- retract_event: take an event back: what rests on it and on nothing else becomes stale, at any depth.
 --
