@@ -3,13 +3,12 @@
 Roles belong to the whole server, so these tests have one of their own.
 """
 
-import multiprocessing
-
 import psycopg
 import pytest
 
 from memdb import errors, migrate
 from tests.migrations.postgres import dump
+from tests.migrations.processes import upgrade_at_once
 
 pytest.importorskip("pgserver", reason="needs the extra [embedded]")
 
@@ -118,27 +117,10 @@ def test_everything_belongs_to_the_owner_role(blank) -> None:
     assert owners == [("memdb_owner",)]
 
 
-def _upgrade_in_process(dsn: str, results) -> None:
-    try:
-        results.put(migrate.upgrade(dsn).status)
-    except BaseException as error:
-        results.put(repr(error))
-        raise
-
-
 def test_two_databases_of_one_server_may_be_installed_at_once(blank, admin) -> None:
     """The lock is per database; the roles they both create are not."""
-    context = multiprocessing.get_context("spawn")
-    results = context.Queue()
-    processes = [
-        context.Process(target=_upgrade_in_process, args=(blank(f"twin_{n}"), results))
-        for n in range(3)
-    ]
-    for process in processes:
-        process.start()
-    assert [results.get(timeout=60) for _ in processes] == ["current"] * 3
-    for process in processes:
-        process.join()
+    dsns = [blank(f"twin_{n}") for n in range(3)]
+    assert upgrade_at_once(dsns) == ["current"] * 3
     assert _roles(admin) == ROLES
 
 

@@ -1,6 +1,5 @@
 """Installing, upgrading, checking and removing, against real databases."""
 
-import multiprocessing
 import threading
 
 import psycopg
@@ -10,6 +9,7 @@ from memdb import errors, migrate
 from tests.cluster import Cluster
 from tests.conftest import FreshDatabase
 from tests.migrations.postgres import dump, run
+from tests.migrations.processes import upgrade_at_once
 
 
 @pytest.fixture
@@ -54,21 +54,8 @@ def _stamps(database: FreshDatabase) -> list:
     )
 
 
-def _upgrade_in_process(dsn: str, results) -> None:
-    results.put(migrate.upgrade(dsn).status)
-
-
 def test_installs_at_the_same_moment_take_turns(empty: str) -> None:
-    context = multiprocessing.get_context("spawn")
-    results = context.Queue()
-    processes = [
-        context.Process(target=_upgrade_in_process, args=(empty, results)) for _ in range(4)
-    ]
-    for process in processes:
-        process.start()
-    assert [results.get(timeout=60) for _ in processes] == ["current"] * 4
-    for process in processes:
-        process.join()
+    assert upgrade_at_once([empty] * 4) == ["current"] * 4
 
 
 def test_threads_of_one_process_take_turns(empty: str) -> None:
