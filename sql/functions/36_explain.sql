@@ -1,0 +1,228 @@
+-- Why: from a memory down to the events it rests on, with the words quoted.
+--
+-- Candidates by definer, content through security: _premise_rows walks premises the caller
+-- cannot read itself and gives back ids, those of hidden sources left out; the public
+-- functions join the words under the caller's own row security.
+
+-- _premise_rows: the premises below some memory versions, as ids, hidden sources without id.
+--
+-- p_versions goes beside p_memory_ids; null (the array or an entry) means the current version.
+-- Depth 1 is what the given memories rest on. Each premise of each justification of each
+-- conclusion comes once, at its smallest depth, so shared sub-chains and cycles end; path
+-- leads from a given memory to the conclusion. Below a hidden source nothing is followed.
+-- Given memories the caller may not read vanish. Each wave keeps one row per memory version:
+-- cost = depth x versions met.
+create or replace function memdb._premise_rows (
+  p_tenant     integer,
+  p_memory_ids bigint[],
+  p_versions   integer[] default null,
+  p_max_depth  integer   default 1
+)
+  returns table (
+    depth integer, conclusion_id bigint, conclusion_version integer, justification_id bigint, ordinal smallint,
+    method text, supports boolean, is_hidden boolean, event_id bigint, span_from integer, span_to integer,
+    memory_id bigint, memory_version integer, path bigint[])
+  language plpgsql stable security definer rows 50
+  set search_path = pg_catalog, memdb, pg_temp
+as $$
+declare
+  v_namespaces integer[];
+begin
+  perform memdb._authorize(p_tenant, false);
+  v_namespaces := memdb._readable(p_tenant, null, null);
+  return query
+    with recursive reached as (
+      select 1 as depth, m.memory_id, coalesce(a.version, m.version) as version, array[m.memory_id] as path
+        from unnest(p_memory_ids, p_versions) a (memory_id, version)
+        join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = a.memory_id
+       where v_namespaces is null or m.namespace_id = any (v_namespaces)
+      union all
+      select s.depth, s.memory_id, s.version, s.path
+        from (select r.depth + 1 as depth, p.memory_id, p.memory_version as version, r.path || p.memory_id as path,
+                     row_number() over (partition by p.memory_id, p.memory_version order by r.path) as place
+                from reached r
+                join memdb.justification j
+                  on j.tenant_id = p_tenant and j.memory_id = r.memory_id and j.version = r.version
+                join memdb.premise p on p.tenant_id = p_tenant and p.justification_id = j.justification_id
+                join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = p.memory_id
+               where r.depth < p_max_depth
+                 and (v_namespaces is null or m.namespace_id = any (v_namespaces))) s
+       where s.place = 1),
+    conclusion as (
+      select distinct on (r.memory_id, r.version) r.depth, r.memory_id, r.version, r.path
+        from reached r
+       order by r.memory_id, r.version, r.depth, r.path)
+    select c.depth, c.memory_id, c.version, j.justification_id, p.ordinal, j.method, j.supports, h.is_hidden,
+           case when not h.is_hidden then p.event_id end, case when not h.is_hidden then p.span_from end,
+           case when not h.is_hidden then p.span_to end, case when not h.is_hidden then p.memory_id end,
+           case when not h.is_hidden then p.memory_version end, c.path
+      from conclusion c
+      join memdb.justification j
+        on j.tenant_id = p_tenant and j.memory_id = c.memory_id and j.version = c.version
+      join memdb.premise p on p.tenant_id = p_tenant and p.justification_id = j.justification_id
+      left join memdb.event e on e.tenant_id = p_tenant and e.event_id = p.event_id
+      left join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = p.memory_id
+      cross join lateral (
+        select not coalesce(coalesce(e.namespace_id, m.namespace_id) = any (v_namespaces), v_namespaces is null)) h (is_hidden)
+     order by c.depth, c.path, c.version, j.supports desc, j.justification_id, p.ordinal;
+end $$;
+comment on function memdb._premise_rows (integer, bigint[], integer[], integer) is 'The premises below some memory versions, as ids, hidden sources without id.';
+
+-- explain_memory: why a memory holds: every premise down to the events, with the words quoted.
+--
+-- One row per premise of each justification of each conclusion, once each; depth 1 is what the
+-- asked version (p_version null = the current one) rests on, down to p_max_depth (1 to 100).
+-- path leads from the asked memory to the conclusion. supports marks the justification the
+-- conclusion stands on now. source is
+--   event    event_id, kind, its text and the quoted span (all of it where none was named); an
+--            event without text shows its output or input
+--   memory   memory_id, memory_version, type and text; a version no longer current is superseded
+--   hidden   a source in a namespace the caller may not read: nothing more is told
+-- status is active, stale, superseded, contradicted, retracted or corrected, as of now.
+-- Runs as the caller: words come through row security. Raises MD001 for a depth out of range,
+-- MD103 where the memory or version does not exist for the caller, MD301. Cost: grows with the
+-- premises below the memory; each is read once.
+create or replace function memdb.explain_memory (
+  p_tenant    integer,
+  p_memory    bigint,
+  p_version   integer default null,
+  p_max_depth integer default 10
+)
+  returns table (
+    depth integer, conclusion_id bigint, conclusion_version integer, justification_id bigint, method text,
+    supports boolean, source text, event_id bigint, memory_id bigint, memory_version integer, kind_or_type text,
+    status text, text text, quote text, speaker text, session text, occurred_at timestamptz, path bigint[])
+  language plpgsql stable rows 50
+  set search_path = pg_catalog, memdb, pg_temp
+as $$
+begin
+  perform memdb._authorize(p_tenant, false);
+  if p_max_depth between 1 and 100 is not true then
+    perform memdb._raise('MD001', 'a depth is 1 to 100', jsonb_build_object('field', 'max_depth'));
+  end if;
+  if not exists (select from memdb.memory m
+                   join memdb.memory_version v
+                     on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = coalesce(p_version, m.version)
+                  where m.tenant_id = p_tenant and m.memory_id = p_memory) then
+    perform memdb._raise('MD103', 'no such memory', jsonb_build_object('memory', p_memory, 'version', p_version),
+      'Use a memory id that recall, list_memories or record_memories returned for this tenant.');
+  end if;
+  return query
+    select p.depth, p.conclusion_id, p.conclusion_version, p.justification_id, p.method, p.supports,
+           case when e.event_id is not null then 'event' when v.memory_id is not null then 'memory' else 'hidden' end,
+           e.event_id, v.memory_id, v.version, coalesce(e.kind, m.type),
+           case when e.event_id is not null then coalesce(b.status, 'active')
+                when v.version = m.version then m.status
+                when v.version <> m.version then 'superseded' end,
+           coalesce(w.words, v.text),
+           case when p.span_from is null then w.words
+                else substring(e.text from p.span_from + 1 for p.span_to - p.span_from) end,
+           e.speaker, s.external_id, coalesce(e.occurred_at, m.occurred_at), p.path
+      from memdb._premise_rows(p_tenant, array[p_memory], array[p_version], p_max_depth)
+           with ordinality p (depth, conclusion_id, conclusion_version, justification_id, ordinal, method, supports,
+                              is_hidden, event_id, span_from, span_to, memory_id, memory_version, path, place)
+      left join memdb.event e on e.tenant_id = p_tenant and e.event_id = p.event_id
+      left join memdb.belief b
+        on b.tenant_id = p_tenant and b.subject = 'event' and b.subject_id = e.event_id and b.to_at is null
+      left join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = p.memory_id
+      left join memdb.memory_version v
+        on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = p.memory_version
+      left join memdb.session s on s.tenant_id = p_tenant and s.session_id = coalesce(e.session_id, m.session_id)
+      cross join lateral (select coalesce(nullif(e.text, ''), e.output::text, e.input::text)) w (words)
+     order by p.place;
+end $$;
+comment on function memdb.explain_memory (integer, bigint, integer, integer) is 'Why a memory holds: every premise down to the events, with the words quoted.';
+
+-- _explain_sources: the rows of explain_memory as JSON objects, each knowing where it nests.
+--
+-- key names the conclusion; child the memory whose own justifications go inside this source.
+-- A memory met again goes inside its first mention only; the others say repeated.
+create or replace function memdb._explain_sources (
+  p_tenant    integer,
+  p_memory    bigint,
+  p_version   integer,
+  p_max_depth integer
+)
+  returns table (
+    depth integer, key text, child text, justification_id bigint, method text, supports boolean, place bigint,
+    source jsonb)
+  language sql stable rows 50
+  set search_path = pg_catalog, memdb, pg_temp
+as $$
+  with premise as (
+    select r.*, r.conclusion_id || '/' || r.conclusion_version as key, r.memory_id || '/' || r.memory_version as source_key,
+           min(r.place) over (partition by r.memory_id, r.memory_version) as first_place
+      from memdb.explain_memory(p_tenant, p_memory, p_version, p_max_depth)
+           with ordinality r (depth, conclusion_id, conclusion_version, justification_id, method, supports, source,
+                              event_id, memory_id, memory_version, kind_or_type, status, text, quote, speaker,
+                              session, occurred_at, path, place)),
+  conclusion as (select p.key, min(p.depth) as depth from premise p group by p.key)
+  select p.depth, p.key, case when n.is_first then p.source_key end, p.justification_id, p.method, p.supports, p.place,
+         jsonb_strip_nulls(jsonb_build_object(
+           'source', p.source, 'event_id', p.event_id,
+           'kind', case when p.source = 'event' then p.kind_or_type end,
+           'memory_id', p.memory_id, 'version', p.memory_version,
+           'type', case when p.source = 'memory' then p.kind_or_type end,
+           'status', p.status, 'text', p.text, 'quote', p.quote, 'speaker', p.speaker, 'session', p.session,
+           'occurred_at', p.occurred_at,
+           'repeated', case when c.key is not null and not n.is_first then true end))
+    from premise p
+    left join conclusion c on c.key = p.source_key
+    cross join lateral (select c.depth = p.depth + 1 and p.place = p.first_place) n (is_first);
+$$;
+comment on function memdb._explain_sources (integer, bigint, integer, integer) is 'The rows of explain_memory as JSON objects, each knowing where it nests.';
+
+-- explain_memory_json: why a memory holds, as one nested JSON object.
+--
+-- {memory_id, version, type, status, text, justifications: [{justification_id, method, supports,
+-- sources: [...]}]}; a source of kind memory holds its own justifications in turn. A memory met
+-- more than once is spelled out at its first mention and marked "repeated": true elsewhere, so
+-- the object stays as small as the rows; below p_max_depth sources have no justifications.
+-- Arguments, rights and errors as explain_memory.
+create or replace function memdb.explain_memory_json (
+  p_tenant    integer,
+  p_memory    bigint,
+  p_version   integer default null,
+  p_max_depth integer default 10
+)
+  returns jsonb
+  language plpgsql stable
+  set search_path = pg_catalog, memdb, pg_temp
+as $$
+declare
+  v_sources jsonb[];
+  v_done    jsonb := '{}';
+  v_depth   integer;
+begin
+  v_sources := array(select to_jsonb(s) from memdb._explain_sources(p_tenant, p_memory, p_version, p_max_depth) s);
+  v_depth := (select max((s.item ->> 'depth')::integer) from unnest(v_sources) s (item));
+  -- From the ground up: what a source rests on is complete before the source is.
+  while v_depth > 0 loop
+    v_done := v_done || (
+      select jsonb_object_agg(c.key, c.justifications)
+        from (select j.key, jsonb_agg(jsonb_build_object('justification_id', j.justification_id, 'method', j.method,
+                       'supports', j.supports, 'sources', j.sources) order by j.supports desc, j.justification_id)
+                       as justifications
+                from (select s.key, s.justification_id, s.method, s.supports,
+                             jsonb_agg(case when s.child is null then s.source
+                                            else s.source || jsonb_build_object('justifications', v_done -> s.child) end
+                                       order by s.place) as sources
+                        from unnest(v_sources) u (item)
+                        cross join lateral jsonb_to_record(u.item) s (
+                          depth integer, key text, child text, justification_id bigint, method text,
+                          supports boolean, place bigint, source jsonb)
+                       where s.depth = v_depth
+                       group by s.key, s.justification_id, s.method, s.supports) j
+               group by j.key) c);
+    v_depth := v_depth - 1;
+  end loop;
+  return (select jsonb_build_object(
+                   'memory_id', m.memory_id, 'version', v.version, 'type', m.type,
+                   'status', case when v.version = m.version then m.status else 'superseded' end, 'text', v.text,
+                   'justifications', coalesce(v_done -> (v.memory_id || '/' || v.version), '[]'))
+            from memdb.memory m
+            join memdb.memory_version v
+              on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = coalesce(p_version, m.version)
+           where m.tenant_id = p_tenant and m.memory_id = p_memory);
+end $$;
+comment on function memdb.explain_memory_json (integer, bigint, integer, integer) is 'Why a memory holds, as one nested JSON object.';
