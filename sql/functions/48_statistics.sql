@@ -1,0 +1,84 @@
+-- Statistics of the keyword leg: how common each word is in a namespace, kept by a job.
+--
+-- Writers append to keyword_queue; counters that every writer updated would serialise them.
+-- BM25 needs, per namespace, the number of documents, their mean length, and per word the number
+-- of documents that hold it; figures a fifth out of date rank alike.
+
+-- fold_keyword_stats: move queued versions into the keyword statistics, one bounded step.
+--
+-- Takes up to p_limit (1 to 100,000) rows of the tenant's queue, oldest first, and adds them (a
+-- row of sign -1 brings its lexemes and takes them away). A row whose version was erased counts
+-- nothing. Returns how many rows are left, counted up to 10,000: call again until 0.
+-- Length of a document = its number of different lexemes, those of the scope left out.
+-- max_weight = the largest f / (f + 1.2 * (0.25 + 0.75 * length / mean length)) seen, with f the
+-- places of the lexeme in the document: the BM25 term weight with k1 = 1.2 and b = 0.75
+-- (Robertson and Zaragoza 2009), without IDF and the factor k1 + 1. It is taken against the mean
+-- length of its fold and never lowered while the word is in use: a bound that is loose after
+-- deletes and may be a little short once the mean has grown.
+-- Raises MD001, MD301. Cost: one upsert per distinct (namespace, word) of the step.
+create or replace function memdb.fold_keyword_stats (
+  p_tenant integer,
+  p_limit  integer default 1000
+)
+  returns integer
+  language plpgsql volatile security definer
+  set search_path = pg_catalog, memdb, pg_temp
+as $$
+declare
+  v_now        timestamptz;
+  v_namespaces integer[];
+  v_lexemes    text[];
+begin
+  perform memdb._authorize(p_tenant, true);
+  perform memdb._check_limit(p_limit, 100000);
+  -- One folder of a tenant at a time ("memk" in ASCII): beside another, the row that takes a
+  -- version away could be folded before the row that brought it, and counts fall below zero.
+  perform pg_advisory_xact_lock(1835363435, p_tenant);
+  v_now := memdb.current_time();
+  -- Materialized: as the inner side of a join the limit would start anew for every outer row.
+  with due as materialized (
+    select q.queue_id from memdb.keyword_queue q where q.tenant_id = p_tenant order by q.queue_id limit p_limit
+       for update skip locked),
+  taken as (
+    delete from memdb.keyword_queue q using due d where q.tenant_id = p_tenant and q.queue_id = d.queue_id
+    returning q.queue_id, q.namespace_id, q.memory_id, q.version, q.lexemes, q.sign),
+  document as materialized (
+    select t.queue_id, t.namespace_id, t.sign, t.lexemes, v.keyword, w.length
+      from taken t
+      left join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = t.memory_id and v.version = t.version
+      cross join lateral (
+        select count(*) as length
+          from unnest(coalesce(t.lexemes, tsvector_to_array(v.keyword))) l (lexeme)
+         where not starts_with(l.lexeme, E'\x01')) w
+     where t.lexemes is not null or v.memory_id is not null),
+  total as (
+    insert into memdb.namespace_stat as s (tenant_id, namespace_id, documents, tokens, folded_at)
+      select p_tenant, d.namespace_id, sum(d.sign), sum(d.sign * d.length), v_now
+        from document d group by d.namespace_id order by d.namespace_id
+      on conflict on constraint namespace_stat_pkey
+      do update set documents = greatest(s.documents + excluded.documents, 0),
+                    tokens = greatest(s.tokens + excluded.tokens, 0), folded_at = excluded.folded_at
+      returning s.namespace_id, nullif(s.tokens, 0)::real / nullif(s.documents, 0) as mean),
+  counted as (
+    insert into memdb.lexeme_stat as s (tenant_id, namespace_id, lexeme, documents, max_weight)
+      select p_tenant, d.namespace_id, l.lexeme, sum(d.sign),
+             coalesce(max(l.places / (l.places + 1.2 * (0.25 + 0.75 * d.length / a.mean))), 0)
+        from document d
+        join total a on a.namespace_id = d.namespace_id
+        cross join lateral (
+          select k.lexeme, cardinality(k.positions) as places from unnest(d.keyword) k
+          union all
+          select g.lexeme, null from unnest(d.lexemes) g (lexeme)) l
+       where not starts_with(l.lexeme, E'\x01')
+       group by d.namespace_id, l.lexeme
+       order by d.namespace_id, l.lexeme
+      on conflict on constraint lexeme_stat_pkey
+      do update set documents = s.documents + excluded.documents, max_weight = greatest(s.max_weight, excluded.max_weight)
+      returning s.namespace_id, s.lexeme, s.documents)
+  select array_agg(c.namespace_id), array_agg(c.lexeme) into v_namespaces, v_lexemes from counted c where c.documents <= 0;
+  delete from memdb.lexeme_stat s
+   using unnest(v_namespaces, v_lexemes) g (namespace_id, lexeme)
+   where s.tenant_id = p_tenant and s.namespace_id = g.namespace_id and s.lexeme = g.lexeme;
+  return (select count(*) from (select from memdb.keyword_queue q where q.tenant_id = p_tenant limit 10000) w);
+end $$;
+comment on function memdb.fold_keyword_stats (integer, integer) is 'Move queued versions into the keyword statistics, one bounded step.';
