@@ -43,24 +43,25 @@ begin
       from (values
         -- named by row-security policies, which run them as the reader
         ('_grants', 'memdb_reader'), ('bound_tenants', 'memdb_reader'), ('bound_namespaces', 'memdb_reader'),
-        -- called as the reader by functions that run with the caller's rights
-        ('_is_operator', 'memdb_reader'), ('_health_values', 'memdb_reader'), ('_health_rules', 'memdb_reader'),
-        ('_raise', 'memdb_reader'), ('_authorize', 'memdb_reader'), ('_readable', 'memdb_reader'),
-        ('_premise_rows', 'memdb_reader'), ('_explain_sources', 'memdb_reader'), ('_recall_candidates', 'memdb_reader'),
-        ('_log_recall', 'memdb_reader'), ('_claim_embeddings', 'memdb_writer'),
+        -- called as the reader or writer by functions that run with the caller's rights
+        ('_authorize', 'memdb_reader'), ('_caller', 'memdb_reader'), ('_claim_embeddings', 'memdb_writer'),
+        ('_explain_sources', 'memdb_reader'), ('_health_rules', 'memdb_reader'), ('_health_values', 'memdb_reader'),
+        ('_is_operator', 'memdb_reader'), ('_premise_rows', 'memdb_reader'), ('_raise', 'memdb_reader'),
+        ('_readable', 'memdb_reader'),
         -- reading
-        ('version', 'memdb_reader'), ('current_time', 'memdb_reader'), ('find_tenant', 'memdb_reader'),
-        ('effective_policy', 'memdb_reader'), ('get_memory', 'memdb_reader'), ('list_memories', 'memdb_reader'),
-        ('expand_related', 'memdb_reader'), ('neighbours', 'memdb_reader'), ('explain_memory', 'memdb_reader'),
-        ('explain_memory_json', 'memdb_reader'), ('recall', 'memdb_reader'), ('health', 'memdb_reader'),
-        ('list_embedding_models', 'memdb_reader'),
+        ('current_time', 'memdb_reader'), ('effective_policy', 'memdb_reader'), ('expand_related', 'memdb_reader'),
+        ('explain_memory', 'memdb_reader'), ('explain_memory_json', 'memdb_reader'), ('find_tenant', 'memdb_reader'),
+        ('get_memory', 'memdb_reader'), ('health', 'memdb_reader'), ('list_embedding_models', 'memdb_reader'),
+        ('list_memories', 'memdb_reader'), ('neighbours', 'memdb_reader'), ('recall', 'memdb_reader'),
         -- writing
-        ('append_events', 'memdb_writer'), ('record_memories', 'memdb_writer'), ('relate_memories', 'memdb_writer'),
-        ('register_embedding_model', 'memdb_writer'), ('enqueue_embeddings', 'memdb_writer'),
-        ('pending_embeddings', 'memdb_writer'), ('record_embeddings', 'memdb_writer'), ('fail_embedding', 'memdb_writer'),
-        ('compose_passages', 'memdb_writer'), ('fold_keyword_stats', 'memdb_writer'),
+        ('append_events', 'memdb_writer'), ('compose_passages', 'memdb_writer'), ('correct_event', 'memdb_writer'),
+        ('enqueue_embeddings', 'memdb_writer'), ('fail_embedding', 'memdb_writer'), ('fold_keyword_stats', 'memdb_writer'),
+        ('merge_entities', 'memdb_writer'), ('pending_embeddings', 'memdb_writer'), ('record_embeddings', 'memdb_writer'),
+        ('record_memories', 'memdb_writer'), ('register_embedding_model', 'memdb_writer'),
+        ('relate_memories', 'memdb_writer'), ('restore_event', 'memdb_writer'), ('restore_memory', 'memdb_writer'),
+        ('retract_event', 'memdb_writer'), ('retract_memory', 'memdb_writer'), ('supersede_memory', 'memdb_writer'),
         -- administering
-        ('create_tenant', 'memdb_operator'), ('grant_role', 'memdb_operator'), ('grant_agent', 'memdb_operator'),
+        ('create_tenant', 'memdb_operator'), ('grant_agent', 'memdb_operator'), ('grant_role', 'memdb_operator'),
         ('set_namespace', 'memdb_operator'), ('set_policy', 'memdb_operator')) g (name, role)
       join pg_proc p on p.pronamespace = 'memdb'::regnamespace and p.proname = g.name
   loop

@@ -1,0 +1,123 @@
+"""Rights: who may call and read what."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.sql.rows import Rows
+
+# Private functions an app role calls itself, or through a function or policy that runs as it.
+# Each either says nothing of any tenant or checks its caller; a new one needs a reason here.
+PRIVATE_BUT_CALLED = {
+    "_authorize": "memdb_reader",
+    "_caller": "memdb_reader",
+    "_claim_embeddings": "memdb_writer",
+    "_explain_sources": "memdb_reader",
+    "_grants": "memdb_reader",
+    "_health_rules": "memdb_reader",
+    "_health_values": "memdb_reader",
+    "_is_operator": "memdb_reader",
+    "_premise_rows": "memdb_reader",
+    "_raise": "memdb_reader",
+    "_readable": "memdb_reader",
+}
+
+GRANTED = """
+select p.proname as name, a.grantee::regrole::text as role
+  from pg_proc p, aclexplode(p.proacl) a
+ where p.pronamespace = 'memdb'::regnamespace and a.grantee <> p.proowner
+"""
+
+READABLE = {
+    "memdb_reader": {
+        *(
+            "alembic_version",
+            "schema_info",
+            "tenant",
+            "namespace",
+            "session",
+            "event",
+            "memory",
+            "memory_version",
+        ),
+        *("belief", "entity", "embedding_model"),
+        *("memories", "memory_versions", "events", "entities"),
+    },
+    "memdb_operator": {
+        *("role_tenant", "agent_grant", "policy", "extraction", "justification", "premise"),
+        *("edge", "entity_alias", "mention", "recall"),
+    },
+}
+
+
+def test_every_public_function_is_given_to_exactly_one_role(db):
+    given = Counter(row.name for row in db.execute(GRANTED).fetchall())
+    public = {
+        row.name
+        for row in db.execute(
+            "select p.proname as name from pg_proc p"
+            " where p.pronamespace = 'memdb'::regnamespace and not starts_with(p.proname, '_')"
+        ).fetchall()
+    }
+    frozen = {"keyword_text_v1", "scope_lexemes_v1"}
+    assert public - frozen - given.keys() == set()
+    assert {name for name, times in given.items() if times > 1} == set()
+
+
+def test_private_functions_are_given_only_for_a_reason(db):
+    given = {row.name: row.role for row in db.execute(GRANTED).fetchall()}
+    private = {name: role for name, role in given.items() if name.startswith("_")}
+    unknown = {name for name in private if name.startswith(("_recall", "_log"))}
+    assert {k: v for k, v in private.items() if k not in unknown} == PRIVATE_BUT_CALLED
+
+
+def test_tables_are_readable_by_list(db):
+    found = db.execute(
+        "select a.grantee::regrole::text as role, c.relname as name, a.privilege_type as right"
+        " from pg_class c, aclexplode(c.relacl) a"
+        " where c.relnamespace = 'memdb'::regnamespace and a.grantee <> c.relowner"
+    ).fetchall()
+    assert {row.right for row in found} == {"SELECT"}
+    for role, names in READABLE.items():
+        assert {row.name for row in found if row.role == role} == names
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        *("premise", "justification", "edge", "mention", "entity_alias", "embedding"),
+        *("embedding_cold", "embedding_queue", "keyword_queue", "lexeme_stat", "namespace_stat"),
+        *("recall", "recall_default", "extraction", "role_tenant", "agent_grant", "policy"),
+    ],
+)
+def test_a_writer_cannot_read_what_is_private(db, tenant, app_role, as_role, refuses, table):
+    with refuses("42501"), as_role(app_role(tenant().id)):
+        db.execute(f"select 1 from memdb.{table}")
+
+
+def test_a_function_nobody_listed_cannot_be_used(db, as_role, refuses):
+    """Applied again, the file takes away what it does not give."""
+    db.execute("set local role memdb_owner")
+    db.execute("create function memdb.forgotten() returns integer language sql return 1")
+    db.execute("grant execute on function memdb.forgotten() to memdb_reader")
+    db.execute("grant insert on memdb.event to memdb_writer")
+    file = Path(__file__).parents[2] / "sql" / "functions" / "99_grants.sql"
+    db.execute(file.read_text())
+    for role in ("memdb_reader", "memdb_writer", "memdb_operator"):
+        with refuses("42501"), as_role(role):
+            db.execute("select memdb.forgotten()")
+    with refuses("42501"), as_role("memdb_operator"):
+        db.execute("insert into memdb.event default values")
+
+
+def test_row_security_works_for_a_role_that_calls_no_function(db, tenant, app_role, as_role):
+    """Policies run functions as the reader: those must stay granted."""
+    world, other = Rows(db, tenant().id), Rows(db, tenant().id)
+    for rows in (world, other):
+        rows.memory("same")
+        rows.event("same")
+    with as_role(app_role(world.tenant, group="memdb_reader")):
+        for table in ("tenant", "namespace", "memory", "memory_version", "event"):
+            found = db.execute(f"select t.tenant_id from memdb.{table} t").fetchall()
+            assert {row.tenant_id for row in found} == {world.tenant}
