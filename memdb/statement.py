@@ -3,13 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from memdb.wire import check_text
 
-__all__ = ["Call", "Param", "arg", "call", "json_object", "nothing"]
+__all__ = ["Call", "Item", "Param", "arg", "call", "json_object", "nothing"]
 
 Row = TypeVar("Row")
+Item: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

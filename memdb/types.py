@@ -28,7 +28,9 @@ __all__ = [
     "RegisteredModel",
     "RelatedMemory",
     "Source",
+    "SupersededMemory",
     "TenantRef",
+    "TruthChange",
 ]
 
 
@@ -122,6 +124,35 @@ class MemoryRow:
     metadata: Mapping[str, Any]
     use_count: int
     last_used_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class TruthChange:
+    """One event or memory that a correction let fall, lifted or gave a new version.
+
+    `subject` is event or memory. `depth` counts derivations from the root cause, 0 being the
+    root itself.
+    """
+
+    subject: str
+    subject_id: int
+    version: int | None
+    depth: int
+    old_status: str | None
+    new_status: str | None
+    cause: str | None
+    root: str | None
+    root_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SupersededMemory:
+    """The version a memory is at now, and how many memories fell with the old one."""
+
+    memory_id: int
+    version: int
+    outcome: str
+    fallen: int
 
 
 @dataclass(frozen=True, slots=True)

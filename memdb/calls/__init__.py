@@ -1,0 +1,86 @@
+"""One function for each public SQL function: same name, arguments without `p_`.
+
+Each returns a `Call`: the statement, its parameters and the kind of row that comes back. No
+I/O happens here; `memdb.db` runs calls. What a function does, costs and raises is written
+where it is defined, in `sql/functions`, and shown by `\\df+ memdb.*` in psql.
+
+Where an argument's name is a word of Python, it has an underscore at its end.
+"""
+
+from memdb.calls.access import (
+    create_tenant,
+    effective_policy,
+    find_tenant,
+    grant_agent,
+    grant_role,
+    set_namespace,
+    set_policy,
+)
+from memdb.calls.read import (
+    expand_related,
+    explain_memory,
+    explain_memory_json,
+    get_memory,
+    list_memories,
+    neighbours,
+    recall,
+)
+from memdb.calls.store import append_events, merge_entities, record_memories, relate_memories
+from memdb.calls.truth import (
+    add_premises,
+    correct_event,
+    restore_event,
+    restore_memory,
+    retract_event,
+    retract_memory,
+    supersede_memory,
+)
+from memdb.calls.upkeep import fold_keyword_stats, health
+from memdb.calls.vector import (
+    compose_passages,
+    enqueue_embeddings,
+    fail_embedding,
+    list_embedding_models,
+    pending_embeddings,
+    record_embeddings,
+    register_embedding_model,
+)
+from memdb.statement import Call
+
+__all__ = [
+    "Call",
+    "add_premises",
+    "append_events",
+    "compose_passages",
+    "correct_event",
+    "create_tenant",
+    "effective_policy",
+    "enqueue_embeddings",
+    "expand_related",
+    "explain_memory",
+    "explain_memory_json",
+    "fail_embedding",
+    "find_tenant",
+    "fold_keyword_stats",
+    "get_memory",
+    "grant_agent",
+    "grant_role",
+    "health",
+    "list_embedding_models",
+    "list_memories",
+    "merge_entities",
+    "neighbours",
+    "pending_embeddings",
+    "recall",
+    "record_embeddings",
+    "record_memories",
+    "register_embedding_model",
+    "relate_memories",
+    "restore_event",
+    "restore_memory",
+    "retract_event",
+    "retract_memory",
+    "set_namespace",
+    "set_policy",
+    "supersede_memory",
+]

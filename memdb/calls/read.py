@@ -1,0 +1,143 @@
+"""Finding, reading and explaining."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from memdb import types as t
+from memdb.statement import Call, Param, arg, call, json_object
+from memdb.wire import array_text
+
+__all__ = [
+    "expand_related",
+    "explain_memory",
+    "explain_memory_json",
+    "get_memory",
+    "list_memories",
+    "neighbours",
+    "recall",
+]
+
+
+def recall(
+    tenant: int,
+    query: str,
+    vector: Sequence[float] | None = None,
+    namespaces: Sequence[str] | None = None,
+    user: str | None = None,
+    agent: str | None = None,
+    session: str | None = None,
+    types: Sequence[str] | None = None,
+    k: int = 10,
+    legs: Sequence[str] | None = None,
+    hops: int = 1,
+    include: Sequence[str] | None = None,
+    log: bool = True,
+) -> Call[t.RecallRow]:
+    """Return the memories most useful for a query, best first."""
+    return call(
+        "recall",
+        t.RecallRow,
+        arg("tenant", "integer", tenant),
+        arg("query", "text", query),
+        arg("vector", "real[]", None if vector is None else array_text(vector)),
+        arg("namespaces", "text[]", namespaces),
+        arg("user", "text", user),
+        arg("agent", "text", agent),
+        arg("session", "text", session),
+        arg("types", "text[]", types),
+        arg("k", "integer", k),
+        arg("legs", "text[]", legs),
+        arg("hops", "integer", hops),
+        arg("include", "text[]", include),
+        arg("log", "boolean", log),
+    )
+
+
+def get_memory(tenant: int, memory: int) -> Call[t.MemoryRow]:
+    """Return one memory as it stands now."""
+    return call(
+        "get_memory",
+        t.MemoryRow,
+        arg("tenant", "integer", tenant),
+        arg("memory", "bigint", memory),
+    )
+
+
+def list_memories(
+    tenant: int,
+    namespaces: Sequence[str] | None = None,
+    user: str | None = None,
+    types: Sequence[str] | None = None,
+    statuses: Sequence[str] | None = ("active",),
+    after: int | None = None,
+    limit: int = 50,
+) -> Call[t.MemoryRow]:
+    """Return memories, newest first; `after` is the last memory id of the page before."""
+    return call(
+        "list_memories",
+        t.MemoryRow,
+        arg("tenant", "integer", tenant),
+        arg("namespaces", "text[]", namespaces),
+        arg("user", "text", user),
+        arg("types", "text[]", types),
+        arg("statuses", "text[]", statuses),
+        arg("after", "bigint", after),
+        arg("limit", "integer", limit),
+    )
+
+
+def expand_related(
+    tenant: int,
+    memory_ids: Sequence[int],
+    max_hops: int = 2,
+    min_weight: float = 0.1,
+    relations: Sequence[str] | None = None,
+    fan_out: int = 16,
+) -> Call[t.RelatedMemory]:
+    """Walk outward from seed memories along their relations."""
+    return call(
+        "expand_related",
+        t.RelatedMemory,
+        arg("tenant", "integer", tenant),
+        arg("memory_ids", "bigint[]", memory_ids),
+        arg("max_hops", "integer", max_hops),
+        arg("min_weight", "real", min_weight),
+        arg("relations", "text[]", relations),
+        arg("fan_out", "integer", fan_out),
+    )
+
+
+def neighbours(tenant: int, memory_ids: Sequence[int], width: int = 2) -> Call[t.Neighbour]:
+    """Return the memories some turns before and after, in the same session."""
+    return call(
+        "neighbours",
+        t.Neighbour,
+        arg("tenant", "integer", tenant),
+        arg("memory_ids", "bigint[]", memory_ids),
+        arg("width", "integer", width),
+    )
+
+
+def explain_memory(
+    tenant: int, memory: int, version: int | None = None, max_depth: int = 10
+) -> Call[t.ExplainedPremise]:
+    """Return the chain of reasons for a memory down to the events, as rows."""
+    return call(
+        "explain_memory", t.ExplainedPremise, *_explained(tenant, memory, version, max_depth)
+    )
+
+
+def explain_memory_json(
+    tenant: int, memory: int, version: int | None = None, max_depth: int = 10
+) -> Call[dict[str, Any]]:
+    """Return the chain of reasons for a memory down to the events, as one nested object."""
+    return call("explain_memory_json", json_object, *_explained(tenant, memory, version, max_depth))
+
+
+def _explained(tenant: int, memory: int, version: int | None, max_depth: int) -> list[Param]:
+    return [
+        arg("tenant", "integer", tenant),
+        arg("memory", "bigint", memory),
+        arg("version", "integer", version),
+        arg("max_depth", "integer", max_depth),
+    ]

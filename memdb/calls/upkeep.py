@@ -1,0 +1,21 @@
+"""Keeping the store in order."""
+
+from memdb import types as t
+from memdb.statement import Call, arg, call
+
+__all__ = ["fold_keyword_stats", "health"]
+
+
+def fold_keyword_stats(tenant: int, limit: int = 1000) -> Call[int]:
+    """Fold a batch of changes into the keyword statistics; returns the rows left."""
+    return call(
+        "fold_keyword_stats",
+        int,
+        arg("tenant", "integer", tenant),
+        arg("limit", "integer", limit),
+    )
+
+
+def health(tenant: int | None = None) -> Call[t.HealthMetric]:
+    """Return measured values, whether each is well, and what to do if it is not."""
+    return call("health", t.HealthMetric, arg("tenant", "integer", tenant))
