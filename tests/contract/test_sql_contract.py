@@ -13,6 +13,8 @@ ASKS_OTHERWISE = {
     "_authorize": "is the check",
     "_readable": "answers from the caller's own grants; a tenant without any yields nothing",
 }
+# The checks themselves, and what begins with one.
+CHECKS = {"_authorize", "_require_operator", "_begin_correction"}
 APP_ROLES = ["memdb_reader", "memdb_writer", "memdb_operator", "memdb_service"]
 INSTALLATION = {"schema_info", "alembic_version"}
 
@@ -143,15 +145,22 @@ def test_a_definer_function_asks_first_who_is_calling(db, functions) -> None:
             .fetchone()[0]
             for role in APP_ROLES
         )  # fmt: skip
-        if not (function.is_definer and callable_by_apps and "p_tenant" in function.arguments):
-            continue
-        if function.name in ASKS_OTHERWISE:
-            continue
-        body = re.sub(r"--.*", "", function.body)
-        first = re.split(r"\bbegin\b", body, maxsplit=1)[-1].strip()
-        if not re.match(r"perform memdb\.(_authorize\(p_tenant,|_require_operator\(\))", first):
+        asks = function.is_definer and callable_by_apps and "p_tenant" in function.arguments
+        if asks and function.name not in ASKS_OTHERWISE and not _asks_first(function.body):
             wrong.append(function.name)
     assert wrong == []
+
+
+def test_what_stands_for_the_check_makes_it(functions) -> None:
+    bodies = {function.name: function.body for function in functions}
+    for name in CHECKS - {"_authorize", "_require_operator"}:
+        assert _asks_first(bodies[name]), name
+
+
+def _asks_first(body: str) -> bool:
+    """Whether the first thing of memdb that a body touches is the check."""
+    first = re.search(r"\b(?:(?:from|join|into|update) memdb\.|memdb\.(\w+)\s*\()", body)
+    return first is not None and first[1] in CHECKS
 
 
 def test_volatility_is_honest(functions) -> None:
