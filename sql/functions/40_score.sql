@@ -1,0 +1,84 @@
+-- Scoring: the arithmetic of recall, in functions small enough to be inlined.
+--
+-- Every constant was chosen on conversations in English and on a year of phone traces in
+-- Chinese, one set for both (docs/decisions/0002); none depends on a question.
+
+-- _idf: how much a term says that p_holding of p_documents documents hold.
+--
+-- ln(1 + (N - n + 0.5) / (n + 0.5)), the Robertson/Sparck Jones weight kept above 0. Statistics
+-- lag, so N is taken as at least n.
+create or replace function memdb._idf (p_documents double precision, p_holding double precision)
+  returns double precision
+  language sql immutable parallel safe
+begin atomic
+  select ln(1 + (greatest(p_documents, p_holding) - p_holding + 0.5) / (p_holding + 0.5));
+end;
+comment on function memdb._idf (double precision, double precision) is 'How much a term says that p_holding of p_documents documents hold.';
+
+-- _presence: the weight of a term's presence in a document of p_length lexemes: 1 at mean length, more in shorter ones.
+--
+-- BM25 with b = 0.4, and presence in place of frequency: within a turn of speech a repeated word
+-- says no more than one (recall@10 -0.1 in English, +1.1 in Chinese), and presence needs no counting.
+create or replace function memdb._presence (p_length double precision, p_mean double precision)
+  returns double precision
+  language sql immutable parallel safe
+begin atomic
+  select 1 / (0.6 + 0.4 * p_length / p_mean);
+end;
+comment on function memdb._presence (double precision, double precision) is 'The weight of a term''s presence in a document of p_length lexemes: 1 at mean length, more in shorter ones.';
+
+-- _saturate: BM25's law of diminishing returns, (k1 + 1) x / (k1 + x) with k1 = 0.9.
+create or replace function memdb._saturate (p_weight double precision)
+  returns double precision
+  language sql immutable parallel safe
+begin atomic
+  select 1.9 * p_weight / (0.9 + p_weight);
+end;
+comment on function memdb._saturate (double precision) is 'BM25''s law of diminishing returns, (k1 + 1) x / (k1 + x) with k1 = 0.9.';
+
+-- _is_recallable: whether a memory lies in the scope of a recall and passes its filters.
+--
+-- Null means no restriction. p_user sees its own memories and those without a user. p_statuses
+-- holds the wanted statuses; archived memories come only where it also holds 'archive'. Every leg
+-- asks this of every row, so a further filter is added here and nowhere else.
+create or replace function memdb._is_recallable (
+  p_memory     memdb.memory,
+  p_namespaces integer[],
+  p_user       text,
+  p_session    bigint,
+  p_types      text[],
+  p_statuses   text[]
+)
+  returns boolean
+  language sql immutable parallel safe
+begin atomic
+  select (p_namespaces is null or (p_memory).namespace_id = any (p_namespaces))
+     and (p_user is null or (p_memory).user_id is null or (p_memory).user_id = p_user)
+     and (p_session is null or (p_memory).session_id = p_session)
+     and (p_types is null or (p_memory).type = any (p_types))
+     and (p_memory).status = any (p_statuses)
+     and ((p_memory).tier <> 'archive' or 'archive' = any (p_statuses));
+end;
+comment on function memdb._is_recallable (memdb.memory, integer[], text, bigint, text[], text[]) is 'Whether a memory lies in the scope of a recall and passes its filters.';
+
+-- _memory_factor: what a memory's own qualities multiply its odds by.
+--
+-- Importance 0..10 gives 0.75 to 1.25, neutral at 5; the lower of confidence and trust 0..1
+-- gives 0.5 to 1. What the caller asked for although it does not hold is put behind what does:
+-- stale and contradicted 0.1, retracted 0.02, archived 0.5.
+create or replace function memdb._memory_factor (
+  p_importance real,
+  p_confidence real,
+  p_trust      real,
+  p_status     text,
+  p_tier       text
+)
+  returns double precision
+  language sql immutable parallel safe
+begin atomic
+  select (0.75 + 0.05 * p_importance)
+       * (0.5 + 0.5 * least(p_confidence, p_trust))
+       * case p_status when 'active' then 1 when 'retracted' then 0.02 else 0.1 end
+       * case p_tier when 'archive' then 0.5 else 1 end;
+end;
+comment on function memdb._memory_factor (real, real, real, text, text) is 'What a memory''s own qualities multiply its odds by.';

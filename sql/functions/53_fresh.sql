@@ -1,0 +1,64 @@
+-- The fresh leg: what was said a moment ago and is not a memory yet.
+--
+-- A writer reads its own writes: events whose extraction is still open are matched as they stand.
+
+-- _fresh_leg: the newest unextracted events of a scope that hold terms of the query, with their BM25.
+--
+-- Looks at the newest 200 with open work; an event that a memory already rests on, or that was
+-- retracted, is left out. Turning a text into lexemes costs most, so first a plain look whether the
+-- letters of any term occur (a stem is the beginning of its words, but for a final y become i).
+create or replace function memdb._fresh_leg (
+  p_tenant     integer,
+  p_namespaces integer[],
+  p_user       text,
+  p_session    bigint,
+  p_terms      text[],
+  p_idf        double precision[],
+  p_mean       double precision,
+  p_limit      integer,
+  out event_ids bigint[],
+  out scores    double precision[]
+)
+  language plpgsql stable
+as $$
+begin
+  with open as materialized (
+    select e.*
+      from unnest(coalesce(p_namespaces,
+             array(select n.namespace_id from memdb.namespace n where n.tenant_id = p_tenant))) n (namespace_id)
+      cross join lateral (
+        select x.event_id from memdb.extraction x
+         where x.tenant_id = p_tenant and x.namespace_id = n.namespace_id
+           and x.state in ('pending', 'leased', 'failed', 'dead')
+         order by x.event_id desc
+         limit 200) x
+      cross join lateral (select e.* from memdb.event e where e.tenant_id = p_tenant and e.event_id = x.event_id offset 0) e
+     order by x.event_id desc
+     limit 200),
+  word as materialized (
+    select array_agg('%' || replace(replace(regexp_replace(t.term, '(?<=...)i$', ''), '\', '\\'), '_', '\_') || '%') as patterns
+      from unnest(p_terms) t (term)
+     where t.term not like '%\%%'),
+  matched as (
+    select o.event_id, memdb.keyword_text_v1(o.text, memdb._heading(o.language, o.occurred_at at time zone o.time_zone, o.speaker),
+                         o.language, '{}') as keyword
+      from open o
+     where (p_user is null or o.user_id is null or o.user_id = p_user)
+       and (p_session is null or o.session_id = p_session)
+       and lower(o.text) like any (select unnest(w.patterns) from word w)
+       and not exists (select from memdb.premise p where p.tenant_id = p_tenant and p.event_id = o.event_id)
+       and not exists (select from memdb.belief b
+                        where b.tenant_id = p_tenant and b.subject = 'event' and b.subject_id = o.event_id and b.to_at is null)),
+  scored as (
+    select m.event_id, memdb._saturate(memdb._presence(length(m.keyword), p_mean)) * sum(t.idf) as score
+      from matched m
+      cross join lateral unnest(tsvector_to_array(m.keyword)) x (term)
+      join unnest(p_terms, p_idf) t (term, idf) on t.term = x.term
+     group by m.event_id, length(m.keyword)
+     order by 2 desc, 1 desc
+     limit p_limit)
+  select array_agg(s.event_id order by s.score desc, s.event_id desc), array_agg(s.score order by s.score desc, s.event_id desc)
+    into event_ids, scores
+    from scored s;
+end $$;
+comment on function memdb._fresh_leg (integer, integer[], text, bigint, text[], double precision[], double precision, integer) is 'The newest unextracted events of a scope that hold terms of the query, with their BM25.';

@@ -1,0 +1,229 @@
+-- Ranking: what the legs found becomes one order.
+--
+-- Scores of different legs are not comparable as they stand: they are standardised over one pool
+-- and added. The sum is read as log odds, so that the factors of a memory (importance, status, ...)
+-- multiply the odds, and graph neighbours inherit a share of them.
+
+-- _words: a text as its words in lower case between single spaces, for looking whole words up.
+--
+-- Characters of scripts without spaces are left out: names in them are found as they stand.
+create or replace function memdb._words (p_text text)
+  returns text
+  language sql immutable parallel safe
+begin atomic
+  select ' ' || btrim(regexp_replace(lower(p_text), '[^[:alnum:]]+|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+', ' ', 'g')) || ' ';
+end;
+comment on function memdb._words (text) is 'A text as its words in lower case between single spaces, for looking whole words up.';
+
+-- _is_named: whether a query names somebody; p_words are the query's _words.
+create or replace function memdb._is_named (p_name text, p_query text, p_words text)
+  returns boolean
+  language sql immutable parallel safe
+begin atomic
+  select case when p_name is null or p_name = '' then false
+              when memdb._words(p_name) = '  ' then position(lower(p_name) in lower(p_query)) > 0
+              else position(memdb._words(p_name) in p_words) > 0 end;
+end;
+comment on function memdb._is_named (text, text, text) is 'Whether a query names somebody; p_words are the query''s _words.';
+
+-- _pool: the candidates worth ranking, with what is known of each.
+--
+-- The first arrays are those of _context_rows with their _window_scores; p_limit of what the
+-- keyword leg reached come in, all of what the vector leg found, and the fresh events. closeness is
+-- the cosine above the pool's mean, plus a tenth of that of each neighbour; 0 without a vector.
+-- factor multiplies the odds of a memory; a speaker the query names adds 0.4 to them.
+create or replace function memdb._pool (
+  p_tenant     integer,
+  p_namespaces integer[],
+  p_agent      text,
+  p_query      text,
+  p_memory_ids bigint[],
+  p_versions   integer[],
+  p_places     bigint[],
+  p_reached    text[],
+  p_keyword    double precision[],
+  p_nearest    bigint[],
+  p_model      integer,
+  p_vector     halfvec,
+  p_width      integer,
+  p_from_at    timestamptz[],
+  p_to_at      timestamptz[],
+  p_worth      double precision[],
+  p_event_ids  bigint[],
+  p_fresh      double precision[],
+  p_limit      integer
+)
+  returns table (memory_id bigint, version integer, event_id bigint, keyword double precision, closeness double precision,
+                 bonus double precision)
+  language plpgsql stable rows 100
+as $$
+declare
+  v_words text := memdb._words(p_query);
+begin
+  return query
+    with row as materialized (
+      select r.*
+        from unnest(p_memory_ids, p_versions, p_places, p_reached, p_keyword) r (memory_id, version, place, reached, keyword)),
+    candidate as (
+      select r.*, m.importance, m.confidence, m.trust, m.status, m.tier, m.namespace_id,
+             r.keyword + memdb._time_bonus(m.occurred_at, p_from_at, p_to_at, p_worth) as score
+        from row r
+        cross join lateral (select m.* from memdb.memory m where m.tenant_id = p_tenant and m.memory_id = r.memory_id offset 0) m
+       where r.reached is not null),
+    pooled as materialized (
+      select c.*
+        from (select c.*, row_number() over (partition by c.reached order by c.score desc, c.memory_id) as depth from candidate c) c
+       where c.reached = 'near' or c.depth <= p_limit or c.memory_id = any (p_nearest)),
+    near as materialized (
+      select r.place, -(e.vector <#> p_vector) as similarity
+        from row r
+        cross join lateral (
+          select e.vector from memdb.embedding e
+           where e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = r.memory_id and e.version = r.version
+          union all
+          select e.vector from memdb.embedding_cold e
+           where e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = r.memory_id and e.version = r.version) e
+       where p_vector is not null
+         and exists (select from pooled p where p.place between r.place - p_width and r.place + p_width)),
+    middle as materialized (
+      select avg(n.similarity) as mean from near n join pooled p on p.place = n.place),
+    close as (
+      select p.place, sum((n.similarity - (select d.mean from middle d)) * case when n.place = p.place then 1 else 0.1 end) as closeness
+        from pooled p
+        join near n on n.place between p.place - p_width and p.place + p_width
+       group by p.place)
+    select p.memory_id, p.version, null::bigint, p.score, coalesce(c.closeness, 0),
+           ln(memdb._memory_factor(p.importance, p.confidence, p.trust, p.status, p.tier)) + coalesce(ln(g.weight), 0)
+           + case when memdb._is_named(e.speaker, p_query, v_words) then 0.4 else 0 end
+      from pooled p
+      join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = p.memory_id and v.version = p.version
+      left join memdb.event e
+        on e.tenant_id = p_tenant and e.event_id = v.event_id and (p_namespaces is null or e.namespace_id = any (p_namespaces))
+      left join memdb.agent_grant g
+        on g.tenant_id = p_tenant and g.agent_id = p_agent and g.namespace_id = p.namespace_id
+      left join close c on c.place = p.place
+    union all
+    select null, null, e.event_id, f.score + memdb._time_bonus(e.occurred_at, p_from_at, p_to_at, p_worth), 0,
+           case when memdb._is_named(e.speaker, p_query, v_words) then 0.4 else 0 end
+      from unnest(p_event_ids, p_fresh) f (event_id, score)
+      join memdb.event e on e.tenant_id = p_tenant and e.event_id = f.event_id;
+end $$;
+comment on function memdb._pool (integer, integer[], text, text, bigint[], integer[], bigint[], text[], double precision[], bigint[], integer, halfvec, integer, timestamptz[], timestamptz[], double precision[], bigint[], double precision[], integer) is 'The candidates worth ranking, with what is known of each.';
+
+-- _graph_leg: memories tied to the best hits, with a share of their odds.
+--
+-- p_scores are log odds. Each hop passes on a fifth of the odds times the weight of the tie; a
+-- memory tied to several keeps the best. At most 16 ties of each memory and 100 memories a hop are
+-- followed. Without edges it costs a few index look-ups and finds nothing.
+create or replace function memdb._graph_leg (
+  p_tenant     integer,
+  p_namespaces integer[],
+  p_user       text,
+  p_session    bigint,
+  p_types      text[],
+  p_statuses   text[],
+  p_seeds      bigint[],
+  p_seed_scores double precision[],
+  p_hops       integer,
+  out memory_ids bigint[],
+  out versions   integer[],
+  out scores     double precision[]
+)
+  language plpgsql stable
+as $$
+declare
+  v_front  bigint[] := p_seeds;
+  v_odds   double precision[] := p_seed_scores;
+  v_next   record;
+begin
+  memory_ids := '{}'; versions := '{}'; scores := '{}';
+  for v_hop in 1 .. p_hops loop
+    select array_agg(b.memory_id order by b.score desc, b.memory_id) as ids,
+           array_agg(b.version order by b.score desc, b.memory_id) as versions,
+           array_agg(b.score order by b.score desc, b.memory_id) as scores
+      into v_next
+      from (select t.memory_id, m.version, t.score
+              from (select a.memory_id, max(f.score + ln(0.2 * a.weight)) as score
+                      from unnest(v_front, v_odds) f (memory_id, score)
+                      cross join lateral memdb._adjacent(p_tenant, f.memory_id, p_namespaces, null, 16) a
+                     where a.memory_id <> all (memory_ids)
+                     group by a.memory_id) t
+              cross join lateral (
+                select m.version from memdb.memory m
+                 where m.tenant_id = p_tenant and m.memory_id = t.memory_id
+                   and memdb._is_recallable(m, p_namespaces, p_user, p_session, p_types, p_statuses)
+                offset 0) m
+             order by t.score desc, t.memory_id
+             limit 100) b;
+    exit when v_next.ids is null;
+    memory_ids := memory_ids || v_next.ids;
+    versions := versions || v_next.versions;
+    scores := scores || v_next.scores;
+    v_front := v_next.ids;
+    v_odds := v_next.scores;
+  end loop;
+end $$;
+comment on function memdb._graph_leg (integer, integer[], text, bigint, text[], text[], bigint[], double precision[], integer) is 'Memories tied to the best hits, with a share of their odds.';
+
+-- _leg: rank and score of a hit in one leg, as recall shows them; null where the leg did not find it.
+create or replace function memdb._leg (p_rank bigint, p_score double precision)
+  returns jsonb
+  language sql immutable parallel safe
+begin atomic
+  select case when p_rank is not null then jsonb_build_object('rank', p_rank, 'score', round(p_score::numeric, 4)) end;
+end;
+comment on function memdb._leg (bigint, double precision) is 'Rank and score of a hit in one leg, as recall shows them; null where the leg did not find it.';
+
+-- _ranked: the p_k best of everything the legs found.
+--
+-- S = z(keyword) + 0.8 z(closeness) + bonus over the pool, then the graph leg from the ten best;
+-- score = 1 / (1 + exp(-S)). Equal scores come in order of id, so the same call gives the same order.
+create or replace function memdb._ranked (
+  p_tenant integer, p_namespaces integer[], p_user text, p_session bigint, p_types text[], p_statuses text[], p_agent text,
+  p_query text, p_memory_ids bigint[], p_versions integer[], p_places bigint[], p_reached text[], p_windowed double precision[],
+  p_keyword_ids bigint[], p_keyword_scores double precision[], p_near_ids bigint[], p_near_scores double precision[],
+  p_model integer, p_vector halfvec, p_width integer, p_from_at timestamptz[], p_to_at timestamptz[],
+  p_worth double precision[], p_event_ids bigint[], p_fresh_scores double precision[], p_hops integer, p_depth integer, p_k integer
+)
+  returns table (memory_id bigint, version integer, event_id bigint, score real, legs jsonb)
+  language plpgsql stable rows 10
+as $$
+declare
+  v_pool  record;
+  v_graph record;
+begin
+  select array_agg(s.memory_id order by s.score desc) as memory_ids, array_agg(s.version order by s.score desc) as versions,
+         array_agg(s.event_id order by s.score desc) as event_ids, array_agg(s.score order by s.score desc) as scores,
+         array_agg(s.keyword order by s.score desc) as keywords
+    into v_pool
+    from (select p.memory_id, p.version, p.event_id, p.keyword,
+                 (p.keyword - avg(p.keyword) over ()) / (stddev_pop(p.keyword) over () + 1e-9)
+                 + 0.8 * (p.closeness - avg(p.closeness) over ()) / (stddev_pop(p.closeness) over () + 1e-9) + p.bonus as score
+            from memdb._pool(p_tenant, p_namespaces, p_agent, p_query, p_memory_ids, p_versions, p_places, p_reached, p_windowed,
+                   p_near_ids, p_model, p_vector, p_width, p_from_at, p_to_at, p_worth, p_event_ids, p_fresh_scores, p_depth) p) s;
+  v_graph := memdb._graph_leg(p_tenant, p_namespaces, p_user, p_session, p_types, p_statuses,
+    v_pool.memory_ids[1:10], v_pool.scores[1:10], p_hops);
+  return query
+    with pool as (
+      select p.*, row_number() over (order by p.keyword desc, p.memory_id) as keyword_rank
+        from unnest(v_pool.memory_ids, v_pool.versions, v_pool.event_ids, v_pool.scores, v_pool.keywords)
+             p (memory_id, version, event_id, score, keyword)),
+    best as (
+      select coalesce(p.memory_id, g.memory_id) as memory_id, coalesce(p.version, g.version) as version, p.event_id,
+             round(greatest(p.score, g.score)::numeric, 6) as score, p.keyword, p.keyword_rank, g.place as graph_rank, g.score as graph_score
+        from pool p
+        full join unnest(v_graph.memory_ids, v_graph.versions, v_graph.scores) with ordinality g (memory_id, version, score, place)
+          on g.memory_id = p.memory_id
+       order by 4 desc, 1, 3
+       limit p_k)
+    select b.memory_id, b.version, b.event_id, (1 / (1 + exp(-b.score::double precision)))::real,
+           jsonb_strip_nulls(jsonb_build_object(
+             'keyword', memdb._leg(array_position(p_keyword_ids, b.memory_id), p_keyword_scores[array_position(p_keyword_ids, b.memory_id)]),
+             'vector', memdb._leg(array_position(p_near_ids, b.memory_id), p_near_scores[array_position(p_near_ids, b.memory_id)]),
+             'neighbour', memdb._leg(case when p_width > 0 and b.event_id is null and b.keyword > 0 then b.keyword_rank end, b.keyword),
+             'graph', memdb._leg(b.graph_rank, b.graph_score),
+             'fresh', memdb._leg(array_position(p_event_ids, b.event_id), p_fresh_scores[array_position(p_event_ids, b.event_id)])))
+      from best b
+     order by b.score desc, b.memory_id, b.event_id;
+end $$;
+comment on function memdb._ranked (integer, integer[], text, bigint, text[], text[], text, text, bigint[], integer[], bigint[], text[], double precision[], bigint[], double precision[], bigint[], double precision[], integer, halfvec, integer, timestamptz[], timestamptz[], double precision[], bigint[], double precision[], integer, integer, integer) is 'The p_k best of everything the legs found.';

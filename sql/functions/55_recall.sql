@@ -1,0 +1,270 @@
+-- recall: the memories that help to answer a question, best first, each with its sources.
+--
+-- Candidates by definer, content through security: _recall_candidates checks the caller's rights
+-- and gives back ids and numbers; recall joins the words under the caller's own row security.
+
+-- _check_recall: refuse arguments of recall that make no sense.
+create or replace function memdb._check_recall (
+  p_query text, p_vector real[], p_types text[], p_k integer, p_legs text[], p_hops integer, p_include text[]
+)
+  returns void
+  language plpgsql immutable
+as $$
+declare
+  v_field text := case
+    when coalesce(btrim(p_query), '') = '' and p_vector is null then 'query'
+    when p_k between 1 and 1000 is not true then 'k'
+    when p_hops between 0 and 3 is not true then 'hops'
+    when not p_types <@ array['observation', 'reasoning', 'action', 'result', 'fact', 'preference', 'constraint', 'decision', 'summary']
+      then 'types'
+    when cardinality(p_legs) = 0 or not p_legs <@ array['keyword', 'vector', 'neighbour', 'graph', 'fresh'] then 'legs'
+    when not p_include <@ array['stale', 'contradicted', 'retracted', 'archive'] then 'include' end;
+begin
+  if v_field is not null then
+    perform memdb._raise('MD001', format('argument "%s" is empty or out of range', v_field), jsonb_build_object('field', v_field),
+      'A query or a vector is needed; k is 1 to 1,000, hops 0 to 3; types are memory types; legs are keyword, vector, neighbour, '
+      'graph, fresh; include takes stale, contradicted, retracted, archive.');
+  end if;
+end $$;
+comment on function memdb._check_recall (text, real[], text[], integer, text[], integer, text[]) is 'Refuse arguments of recall that make no sense.';
+
+-- _find_session: the sessions of that id in the readable namespaces.
+--
+-- Raises MD106 where there is none. A session id names one session of each namespace; the newest counts.
+create or replace function memdb._find_session (p_tenant integer, p_namespaces integer[], p_session text)
+  returns bigint
+  language plpgsql stable
+as $$
+declare
+  v_id bigint;
+begin
+  select max(s.session_id) into v_id
+    from memdb.session s
+   where s.tenant_id = p_tenant and s.external_id = p_session
+     and s.namespace_id = any (coalesce(p_namespaces,
+           array(select n.namespace_id from memdb.namespace n where n.tenant_id = p_tenant)));
+  if v_id is null then
+    perform memdb._raise('MD106', 'no such session', jsonb_build_object('session', left(p_session, 600)),
+      'A session appears with its first event; check the id and the namespaces.');
+  end if;
+  return v_id;
+end $$;
+comment on function memdb._find_session (integer, integer[], text) is 'The sessions of that id in the readable namespaces.';
+
+-- _recall_candidates: what recall would return, as ids and numbers.
+--
+-- Arguments as in recall, which see. Rights are checked here. score is 0 to 1, the odds of the
+-- standardised sum; legs holds rank and score per leg that found the row.
+create or replace function memdb._recall_candidates (
+  p_tenant     integer,
+  p_query      text,
+  p_vector     real[],
+  p_namespaces text[],
+  p_user       text,
+  p_agent      text,
+  p_session    text,
+  p_types      text[],
+  p_k          integer,
+  p_legs       text[],
+  p_hops       integer,
+  p_include    text[]
+)
+  returns table (memory_id bigint, version integer, event_id bigint, score real, legs jsonb)
+  language plpgsql stable security definer rows 10
+  set search_path = pg_catalog, memdb, public, pg_temp
+  -- Planned once per session: planning anew would cost more than running.
+  set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_legs       text[] := coalesce(p_legs, array['keyword', 'vector', 'neighbour', 'graph', 'fresh']);
+  v_statuses   text[] := coalesce(p_include, '{}') || 'active'::text;
+  v_depth      integer := greatest(50, p_k);
+  v_width      integer;
+  v_namespaces integer[];
+  v_session    bigint;
+  v_keyword    record;
+  v_model      integer;
+  v_vector     halfvec;
+  v_near       record;
+  v_span       record;
+  v_fresh      record;
+  v_context    record;
+  v_windowed   double precision[];
+begin
+  perform memdb._authorize(p_tenant, false);
+  perform memdb._check_recall(p_query, p_vector, p_types, p_k, p_legs, p_hops, p_include);
+  v_namespaces := memdb._readable(p_tenant, p_namespaces, p_agent);
+  if p_session is not null then
+    v_session := memdb._find_session(p_tenant, v_namespaces, p_session);
+  end if;
+  v_width := case when 'neighbour' = any (v_legs) then 2 else 0 end;
+
+  v_keyword := memdb._keyword_leg(p_tenant, v_namespaces, p_user, v_session, p_types, v_statuses,
+    case when v_legs && array['keyword', 'fresh'] then memdb._query_terms(p_query) else '{}' end, v_depth);
+  if not 'keyword' = any (v_legs) then
+    v_keyword.memory_ids := '{}';
+  end if;
+  if p_vector is not null and 'vector' = any (v_legs) then
+    select q.model_id, q.vector into v_model, v_vector from memdb._query_vector(p_tenant, p_vector) q;
+  end if;
+  v_near := memdb._vector_leg(p_tenant, v_namespaces, p_user, v_session, p_types, v_statuses, v_model, v_vector,
+    case when v_vector is null then 0 else v_depth end);
+  v_span := memdb._time_spans(p_tenant, v_namespaces, coalesce(p_query, ''), v_keyword.documents);
+  v_fresh := memdb._fresh_leg(p_tenant, v_namespaces, p_user, v_session, v_keyword.terms, v_keyword.idf, v_keyword.mean_length,
+    case when 'fresh' = any (v_legs) and coalesce('observation' = any (p_types), true) then v_depth else 0 end);
+  v_context := memdb._context_rows(p_tenant, v_namespaces, p_user, v_session, p_types, v_statuses,
+    v_keyword.memory_ids, v_near.memory_ids, v_width);
+  v_windowed := memdb._window_scores(p_tenant, v_context.memory_ids, v_context.versions, v_context.places, v_context.reached,
+    v_keyword.terms, v_keyword.idf, v_keyword.mean_length, v_width);
+  return query
+    select r.* from memdb._ranked(p_tenant, v_namespaces, p_user, v_session, p_types, v_statuses, p_agent, coalesce(p_query, ''),
+      v_context.memory_ids, v_context.versions, v_context.places, v_context.reached, v_windowed,
+      v_keyword.memory_ids, v_keyword.scores, v_near.memory_ids, v_near.scores, v_model, v_vector, v_width,
+      v_span.from_at, v_span.to_at, v_span.worth, v_fresh.event_ids, v_fresh.scores,
+      case when 'graph' = any (v_legs) then p_hops else 0 end, v_depth, p_k) r;
+end $$;
+comment on function memdb._recall_candidates (integer, text, real[], text[], text, text, text, text[], integer, text[], integer, text[]) is 'What recall would return, as ids and numbers.';
+
+-- _recall_sources: what each hit rests on, as recall shows it.
+--
+-- One JSON array per memory version, of at most 20 premises: {event_id, kind, speaker, session, occurred_at, quote}, {memory_id,
+-- version, text}, or {hidden: true} for a source in a namespace the caller may not read. The
+-- quote is the span named, else the beginning of the text, 1,000 characters. Runs as the caller.
+create or replace function memdb._recall_sources (p_tenant integer, p_memory_ids bigint[], p_versions integer[])
+  returns table (memory_id bigint, version integer, sources jsonb)
+  language sql stable rows 10
+begin atomic
+  select p.conclusion_id, p.conclusion_version,
+         jsonb_agg(case
+           when e.event_id is not null then jsonb_build_object(
+             'event_id', e.event_id, 'kind', e.kind, 'speaker', e.speaker, 'session', s.external_id, 'occurred_at', e.occurred_at,
+             'quote', case when p.span_from is not null then substring(e.text from p.span_from + 1 for p.span_to - p.span_from)
+                           else left(coalesce(nullif(e.text, ''), e.output::text, e.input::text), 1000) end)
+           when v.memory_id is not null then jsonb_build_object('memory_id', v.memory_id, 'version', v.version, 'text', left(v.text, 1000))
+           else jsonb_build_object('hidden', true) end
+           order by p.supports desc, p.justification_id, p.ordinal)
+    from (select q.*, row_number() over (partition by q.conclusion_id order by q.supports desc, q.justification_id, q.ordinal) as place
+            from memdb._premise_rows(p_tenant, p_memory_ids, p_versions, 1) q) p
+    left join memdb.event e on e.tenant_id = p_tenant and e.event_id = p.event_id
+    left join memdb.session s on s.tenant_id = p_tenant and s.session_id = e.session_id
+    left join memdb.memory_version v
+      on v.tenant_id = p_tenant and v.memory_id = p.memory_id and v.version = p.memory_version
+   where p.place <= 20
+   group by p.conclusion_id, p.conclusion_version;
+end;
+comment on function memdb._recall_sources (integer, bigint[], integer[]) is 'What each hit rests on, as recall shows it.';
+
+-- _log_recall: write one row of the recall log and give back its id; null on a standby.
+create or replace function memdb._log_recall (
+  p_tenant     integer,
+  p_namespaces text[],
+  p_user       text,
+  p_agent      text,
+  p_query      text,
+  p_arguments  jsonb,
+  p_memory_ids bigint[],
+  p_versions   integer[],
+  p_scores     real[],
+  p_legs       jsonb,
+  p_elapsed_ms real
+)
+  returns bigint
+  language plpgsql volatile security definer
+  set search_path = pg_catalog, memdb, pg_temp
+as $$
+declare
+  v_now timestamptz;
+  v_id  bigint;
+begin
+  perform memdb._authorize(p_tenant, false);
+  if pg_is_in_recovery() then
+    return null;
+  end if;
+  v_now := memdb.current_time();
+  insert into memdb.recall as r (tenant_id, recorded_at, namespace_ids, user_id, agent_id, query, arguments, memory_ids, versions,
+                                 scores, legs, elapsed_ms)
+    values (p_tenant, v_now, memdb._readable(p_tenant, p_namespaces, p_agent), p_user, p_agent, left(p_query, 8000), p_arguments,
+            p_memory_ids, p_versions, p_scores, p_legs, p_elapsed_ms)
+    returning r.recall_id into v_id;
+  return v_id;
+end $$;
+comment on function memdb._log_recall (integer, text[], text, text, text, jsonb, bigint[], integer[], real[], jsonb, real) is 'Write one row of the recall log and give back its id; null on a standby.';
+
+-- recall: the memories that help to answer a question, best first, each with its sources.
+--
+-- p_query: the question as it stands, any language. p_vector: its vector by the tenant's active
+-- model; without it there is no vector leg. At least one of the two. p_namespaces: null = all the caller may
+-- read. p_user: that user's memories and those without a user; null = everybody's. p_agent: recall as this agent
+-- may, weighted by its grants. p_session: only memories of that session. p_types: only these types.
+-- p_k: how many at most, 1 to 1,000. p_legs: which of keyword, vector, neighbour, graph, fresh; null = all. p_hops: how
+-- far the graph leg walks, 0 to 3. p_include: also stale, contradicted, retracted, archive;
+-- without it only current, active memories come back. p_log: keep a row of this recall.
+--
+-- Returns rank from 1; the memory and its current version, or for something said and not extracted yet only event_id; score
+-- 0 to 1, comparable within one recall only; legs {leg: {rank, score}} for the legs that found it; sources [{event_id,
+-- kind, speaker, session, occurred_at, quote} | {memory_id, version, text} | {hidden: true}];
+-- recall_id, the same in every row, null where nothing was logged.
+-- Raises MD001, MD004 and MD105 (vector), MD102, MD106, MD301, MD302. Days a query names are days in
+-- the time zone of the database session. Cost: docs/decisions/0002; grows with the scope only while the
+-- scope is small. On a standby nothing is written.
+create or replace function memdb.recall (
+  p_tenant     integer,
+  p_query      text,
+  p_vector     real[]  default null,
+  p_namespaces text[]  default null,
+  p_user       text    default null,
+  p_agent      text    default null,
+  p_session    text    default null,
+  p_types      text[]  default null,
+  p_k          integer default 10,
+  p_legs       text[]  default null,
+  p_hops       integer default 1,
+  p_include    text[]  default null,
+  p_log        boolean default true
+)
+  returns table (
+    rank integer, memory_id bigint, version integer, event_id bigint, score real, text text, summary text, type text,
+    status text, namespace text, user_id text, agent_id text, importance real, confidence real, occurred_at timestamptz,
+    legs jsonb, sources jsonb, recall_id bigint)
+  language plpgsql volatile rows 10
+  set search_path = pg_catalog, memdb, pg_temp
+as $$
+declare
+  v_begin timestamptz := clock_timestamp();
+  v_hits  record;
+  v_id    bigint;
+begin
+  perform set_config('jit', 'off', true);
+  select array_agg(c.memory_id) as memory_ids, array_agg(c.version) as versions, array_agg(c.event_id) as event_ids,
+         array_agg(c.score) as scores, array_agg(c.legs) as legs
+    into v_hits
+    from memdb._recall_candidates(p_tenant, p_query, p_vector, p_namespaces, p_user, p_agent, p_session, p_types, p_k, p_legs,
+           p_hops, p_include) c;
+  if p_log then
+    v_id := memdb._log_recall(p_tenant, p_namespaces, p_user, p_agent, p_query,
+      jsonb_strip_nulls(jsonb_build_object('session', p_session, 'types', p_types, 'k', p_k, 'legs', p_legs, 'hops', p_hops,
+                                           'include', p_include, 'vector', p_vector is not null)),
+      coalesce(v_hits.memory_ids, '{}'), coalesce(v_hits.versions, '{}'), coalesce(v_hits.scores, '{}'),
+      coalesce((select jsonb_agg(l.legs) from unnest(v_hits.legs) l (legs)), '[]'),
+      (1000 * extract(epoch from clock_timestamp() - v_begin))::real);
+  end if;
+  return query
+    select (row_number() over (order by h.place))::integer, h.memory_id, h.version, h.event_id, h.score,
+           coalesce(v.text, nullif(e.text, ''), e.output::text, e.input::text), v.summary, coalesce(m.type, e.kind), coalesce(m.status, 'active'), n.path,
+           coalesce(m.user_id, e.user_id), coalesce(m.agent_id, e.agent_id), m.importance, m.confidence,
+           coalesce(m.occurred_at, e.occurred_at), h.legs,
+           coalesce(s.sources, case when e.event_id is not null then jsonb_build_array(jsonb_build_object(
+             'event_id', e.event_id, 'kind', e.kind, 'speaker', e.speaker, 'session', o.external_id, 'occurred_at', e.occurred_at,
+             'quote', left(e.text, 1000))) end, '[]'), v_id
+      from unnest(v_hits.memory_ids, v_hits.versions, v_hits.event_ids, v_hits.scores, v_hits.legs) with ordinality
+           h (memory_id, version, event_id, score, legs, place)
+      left join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = h.memory_id
+      left join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = h.version
+      left join memdb.event e on e.tenant_id = p_tenant and e.event_id = h.event_id
+      left join memdb.session o on o.tenant_id = p_tenant and o.session_id = e.session_id
+      left join memdb._recall_sources(p_tenant, v_hits.memory_ids, v_hits.versions) s on s.memory_id = h.memory_id
+      left join memdb.namespace n on n.tenant_id = p_tenant and n.namespace_id = coalesce(m.namespace_id, e.namespace_id)
+     where v.memory_id is not null or e.event_id is not null
+     order by h.place;
+end $$;
+comment on function memdb.recall (integer, text, real[], text[], text, text, text, text[], integer, text[], integer, text[], boolean) is 'The memories that help to answer a question, best first, each with its sources.';
