@@ -61,7 +61,7 @@ def get_encoder(name: str, **options: Any) -> Embed | None:
         return _hash(int(name[5:]), **options)
     if name not in _LOCAL:
         known = ", ".join([*_LOCAL, "openai:MODEL", "none"])
-        raise ModelMissing(f"there is no encoder named {name!r}", hint=f"choose one of {known}")
+        raise ModelMissing(f"there is no encoder named {name!r}", hint=f"Choose one of {known}.")
     return _LOCAL[name](**options)
 
 

@@ -25,7 +25,7 @@ try:
 except ImportError as exc:
     raise ModelMissing(
         "vectors need numpy, which is not installed",
-        hint="pip install 'memdb-postgres[local]', or choose the encoder 'none'",
+        hint="Run pip install 'memdb-postgres[local]', or choose the encoder `none`.",
     ) from exc
 
 Vectors = NDArray[np.float32]
@@ -134,7 +134,7 @@ def unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
     if not np.all((lengths > 1e-12) & np.isfinite(lengths)):
         raise BadModelReply(
             "the model returned a vector that is zero, infinite or not a number",
-            hint="check the model and its weights; no vector was stored",
+            hint="Check the model and its weights; no vector was stored.",
         )
     return wide / lengths
 
@@ -151,7 +151,7 @@ def check_shape(vectors: Vectors, rows: int, dimensions: int) -> Vectors:
         raise BadModelReply(
             f"the model returns vectors of {vectors.shape[1]} numbers, not {dimensions}",
             detail={"expected": dimensions, "got": vectors.shape[1]},
-            hint=f"name the model that was used before, or set dimensions={vectors.shape[1]}",
+            hint=f"Name the model that was used before, or set dimensions={vectors.shape[1]}.",
         )
     return vectors
 

@@ -74,7 +74,7 @@ class Endpoint:
         if api_key is None and base_url is None:
             raise ModelMissing(
                 "OpenAI's endpoint needs a key",
-                hint="set the API key, or the base URL of an endpoint that needs none",
+                hint="Set the API key, or the base URL of an endpoint that needs none.",
             )
         self.base_url = base_url or OPENAI_URL
         self._patience = patience
@@ -190,7 +190,7 @@ def translated() -> Generator[None]:
     except openai.APIConnectionError as exc:
         raise ModelUnavailable(
             "the model's endpoint cannot be reached",
-            hint="check the base URL and that the server runs",
+            hint="Check the base URL and that the server runs.",
         ) from exc
     except openai.APIStatusError as exc:
         raise _translate_status(exc) from exc
@@ -205,18 +205,18 @@ def _translate_status(exc: openai.APIStatusError) -> ModelError:
         return ModelUnavailable(
             f"the model's endpoint answered with HTTP {status}",
             retry_after=retry_after(exc.response.headers),
-            detail={"status": status, "code": exc.code},
+            detail={"status": status},
         )
     hints = {
-        401: "check the API key",
-        403: "check what the API key is allowed to do",
-        404: "check the base URL and the name of the model",
-        429: "the account has no quota left; waiting does not help",
+        401: "Check the API key.",
+        403: "Check what the API key is allowed to do.",
+        404: "Check the base URL and the name of the model.",
+        429: "The account has no quota left; waiting does not help.",
     }
     return ModelRefused(
         f"the model's endpoint refused the request with HTTP {status}",
         status=status,
-        code=exc.code,
+        reason=exc.code,
         param=exc.param,
         hint=hints.get(status),
     )

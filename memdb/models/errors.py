@@ -1,56 +1,43 @@
 """What can go wrong between memdb and a model.
 
     ModelError
-    +-- EmptyText           nothing to encode; skip the text (also a ValueError)
-    +-- ModelMissing        no such model, or its package or setting is absent
-    +-- ModelUnavailable    try again later: network, time-out, rate limit, 5xx
-    +-- ModelRefused        the same request will be refused again: bad key, bad
-    |                       model name, content filter, a refusal by the model
-    +-- BadModelReply       the reply cannot be used: wrong count or dimension
+    ├── EmptyText           nothing to encode; skip the text (an InvalidInput and a ValueError)
+    ├── ModelMissing        no such model, or its package or a setting is absent (NotAvailable)
+    ├── ModelUnavailable    try again later: network, time-out, rate limit, 5xx
+    ├── ModelRefused        the same request will be refused again: bad key, bad model
+    │                       name, content filter, a refusal by the model
+    └── BadModelReply       the reply cannot be used: wrong count or dimension
 
-`retryable` is the only thing a caller needs to look at before trying again.
+No SQL function raises these. `retryable` is the only thing a caller needs to look at
+before trying again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
+
+from memdb.errors import InvalidInput, MemdbError, NotAvailable
 
 
-class ModelError(Exception):
+class ModelError(MemdbError):
     """A model could not do its work."""
 
     retryable: bool = False
 
-    def __init__(
-        self,
-        message: str | None = None,
-        *,
-        detail: Mapping[str, object] | None = None,
-        hint: str | None = None,
-    ) -> None:
-        """Keep the message, machine-readable detail and the next step for a person."""
-        self.message = message or (type(self).__doc__ or "").splitlines()[0]
-        self.detail: dict[str, object] = dict(detail or {})
-        self.hint = hint
-        super().__init__(self.message)
 
-    def __str__(self) -> str:
-        return f"{self.message} ({self.hint})" if self.hint else self.message
-
-
-class EmptyText(ModelError, ValueError):
+class EmptyText(ModelError, InvalidInput, ValueError):
     """A text without any visible character has no vector."""
 
     def __init__(self, index: int) -> None:
         """Name the text by its 0-based `index` in the batch."""
         super().__init__(
             detail={"index": index},
-            hint="leave blank texts out; memdb.models.text.is_blank tells which they are",
+            hint="Leave blank texts out; memdb.models.text.is_blank tells which they are.",
         )
-        self.index = index
 
 
-class ModelMissing(ModelError):
+class ModelMissing(ModelError, NotAvailable):
     """The model is not installed or not fully configured."""
 
 
@@ -64,7 +51,7 @@ class ModelUnavailable(ModelError):
         message: str | None = None,
         *,
         retry_after: float | None = None,
-        detail: Mapping[str, object] | None = None,
+        detail: Mapping[str, Any] | None = None,
         hint: str | None = None,
     ) -> None:
         """Also keep `retry_after`, the seconds the endpoint asked to wait, if it said so."""
@@ -75,8 +62,8 @@ class ModelUnavailable(ModelError):
 class ModelRefused(ModelError):
     """The model or its endpoint refused the request, and would refuse it again.
 
-    `status` is the HTTP status, or None when the model itself refused; `code` and
-    `param` are the endpoint's own words for the reason and the offending field.
+    `status` is the HTTP status, or None when the model itself refused; `reason` and
+    `param` are the endpoint's own codes for the reason and the offending field.
     """
 
     def __init__(
@@ -84,16 +71,19 @@ class ModelRefused(ModelError):
         message: str | None = None,
         *,
         status: int | None = None,
-        code: str | None = None,
+        reason: str | None = None,
         param: str | None = None,
         hint: str | None = None,
     ) -> None:
         """Keep what the endpoint said; None where it said nothing."""
+        said = {"status": status, "reason": reason, "param": param}
         super().__init__(
-            message, detail={"status": status, "code": code, "param": param}, hint=hint
+            message,
+            detail={name: value for name, value in said.items() if value is not None},
+            hint=hint,
         )
         self.status = status
-        self.code = code
+        self.reason = reason
         self.param = param
 
 
@@ -109,7 +99,7 @@ class BadModelReply(ModelError):
         message: str | None = None,
         *,
         retryable: bool = False,
-        detail: Mapping[str, object] | None = None,
+        detail: Mapping[str, Any] | None = None,
         hint: str | None = None,
     ) -> None:
         """Say whether asking once more may help."""

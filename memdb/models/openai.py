@@ -61,7 +61,7 @@ class OpenAIEncoder(WindowedEncoder):
         if dimensions is None and native is None:
             raise ModelMissing(
                 f"the dimensions of {model} are not known",
-                hint="set dimensions to the length of the vectors that this model returns",
+                hint="Set dimensions to the length of the vectors that this model returns.",
             )
         max_tokens = max_tokens or window
         prefix = max(estimate_tokens(query_prefix), estimate_tokens(passage_prefix))

@@ -226,7 +226,7 @@ class _Exchange:
         choice = choices[0]
         refusal = getattr(choice.message, "refusal", None)
         if refusal or choice.finish_reason == "content_filter":
-            raise ModelRefused("the model declined to answer", code=choice.finish_reason)
+            raise ModelRefused("the model declined to answer", reason=choice.finish_reason)
         usage = reply.usage
         return Completion(
             text=choice.message.content or "",

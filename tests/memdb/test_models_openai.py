@@ -319,7 +319,7 @@ def test_a_refusal_is_not_repeated(
     server.behaviour = lambda request: error(status, code="c", param="p")
     with pytest.raises(ModelRefused) as raised:
         embed(make(), asynchronous, ["tea"])
-    assert (raised.value.status, raised.value.code, raised.value.param) == (status, "c", "p")
+    assert (raised.value.status, raised.value.reason, raised.value.param) == (status, "c", "p")
     assert not raised.value.retryable
     assert len(server.requests) == 1
 

@@ -219,7 +219,7 @@ def test_a_refusal_in_every_mode_raises_the_first(make: Make, server: FakeServer
     model = make()
     with pytest.raises(ModelRefused) as raised:
         model.complete(ASK, schema=SCHEMA)
-    assert raised.value.code == "first"
+    assert raised.value.reason == "first"
     assert model.mode is None
 
 
