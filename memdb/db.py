@@ -229,6 +229,10 @@ class _Lent:
 
     @contextmanager
     def connection(self) -> Generator[Connection]:
+        # The driver begins a transaction with the first statement; without one our own would
+        # not be a savepoint in it but commit.
+        if not self._connection.autocommit:
+            self._connection.execute("")
         yield self._connection
 
 
@@ -238,6 +242,8 @@ class _AsyncLent:
 
     @asynccontextmanager
     async def connection(self) -> AsyncGenerator[AsyncConnection]:
+        if not self._connection.autocommit:
+            await self._connection.execute("")
         yield self._connection
 
 
