@@ -73,7 +73,7 @@ comment on function memdb._premise_rows (integer, bigint[], integer[], integer) 
 -- One row per premise of each justification of each conclusion, once each; depth 1 is what the
 -- asked version (p_version null = the current one) rests on, down to p_max_depth (1 to 100).
 -- path leads from the asked memory to the conclusion. supports marks the justification the
--- conclusion stands on now. source is
+-- conclusion stands on, or stood on before it fell. source is
 --   event    event_id, kind, its text and the quoted span (all of it where none was named); an
 --            event without text shows its output or input
 --   memory   memory_id, memory_version, type and text; a version no longer current is superseded

@@ -167,21 +167,21 @@ begin
   v_model_id := (memdb._find_model(p_tenant, p_model)).model_id;
   v_namespaces := memdb._readable(p_tenant, null, null);
   return query
-    -- Materialized: as the inner side of a join the limit would start anew for every outer row.
-    with due as materialized (
-      select f.memory_id, f.version
-        from memdb.embedding_queue f
-       where f.tenant_id = p_tenant and f.model_id = v_model_id
-         and (f.leased_until is null or f.leased_until <= v_now)
-         and f.attempts < memdb._max_attempts()
-         and (v_namespaces is null or f.namespace_id = any (v_namespaces))
-       order by f.memory_id, f.version
-       limit p_limit
-         for update skip locked)
+    -- An array runs once, as a join the limit would start anew for every outer row; and by ctid
+    -- the update finds the rows it locked without statistics of a table that swings from empty to full.
     update memdb.embedding_queue q
        set leased_until = v_now + make_interval(secs => p_lease_seconds), attempts = q.attempts + 1
-      from due d
-     where q.tenant_id = p_tenant and q.model_id = v_model_id and q.memory_id = d.memory_id and q.version = d.version
+     where q.tenant_id = p_tenant
+       and q.ctid = any (array(
+         select f.ctid
+           from memdb.embedding_queue f
+          where f.tenant_id = p_tenant and f.model_id = v_model_id
+            and (f.leased_until is null or f.leased_until <= v_now)
+            and f.attempts < memdb._max_attempts()
+            and (v_namespaces is null or f.namespace_id = any (v_namespaces))
+          order by f.memory_id, f.version
+          limit p_limit
+            for update skip locked))
     returning q.memory_id, q.version;
 end $$;
 comment on function memdb._claim_embeddings (integer, text, integer, integer) is 'Lease queued versions of a model to the caller and give back their ids.';

@@ -67,16 +67,19 @@ create or replace function memdb._insert_embeddings (
 as $$
 declare
   v_units  halfvec[];
+  v_queued tid[];
   v_stored integer;
 begin
   select memdb._unit_vectors(e.dimensions, p_vectors) into v_units
     from memdb.embedding_model e
    where e.tenant_id = p_tenant and e.model_id = p_model_id;
-  perform from memdb.embedding_queue q
-    join unnest(p_memory_ids, p_versions) a (memory_id, version) on a.memory_id = q.memory_id and a.version = q.version
-   where q.tenant_id = p_tenant and q.model_id = p_model_id
-   order by q.memory_id, q.version
-     for update of q;
+  v_queued := array(
+    select w.place
+      from (select u.memory_id, u.version from unnest(p_memory_ids, p_versions) u (memory_id, version) order by 1, 2) a
+      cross join lateral (
+        select q.ctid as place from memdb.embedding_queue q
+         where q.tenant_id = p_tenant and q.model_id = p_model_id and q.memory_id = a.memory_id and q.version = a.version
+           for update) w);
   with unit as (
     select m.memory_id, a.version, m.namespace_id, m.user_id, m.type, a.vector, m.version = a.version as is_current
       from unnest(p_memory_ids, p_versions, v_units) a (memory_id, version, vector)
@@ -94,9 +97,8 @@ begin
         from unit u where not u.is_current
       on conflict on constraint embedding_cold_pkey do nothing returning 1)
   select (select count(*) from hot) + (select count(*) from cold) into v_stored;
-  delete from memdb.embedding_queue q
-   using unnest(p_memory_ids, p_versions) a (memory_id, version)
-   where q.tenant_id = p_tenant and q.model_id = p_model_id and q.memory_id = a.memory_id and q.version = a.version;
+  -- Locked above, so each row still lies where it was found.
+  delete from memdb.embedding_queue q where q.tenant_id = p_tenant and q.ctid = any (v_queued);
   return v_stored;
 end $$;
 comment on function memdb._insert_embeddings (integer, integer, bigint[], integer[], text[]) is 'Store vectors of memory versions and take them off the queue.';

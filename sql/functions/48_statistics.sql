@@ -35,12 +35,12 @@ begin
   -- version away could be folded before the row that brought it, and counts fall below zero.
   perform pg_advisory_xact_lock(1835363435, p_tenant);
   v_now := memdb.current_time();
-  -- Materialized: as the inner side of a join the limit would start anew for every outer row.
-  with due as materialized (
-    select q.queue_id from memdb.keyword_queue q where q.tenant_id = p_tenant order by q.queue_id limit p_limit
-       for update skip locked),
-  taken as (
-    delete from memdb.keyword_queue q using due d where q.tenant_id = p_tenant and q.queue_id = d.queue_id
+  with taken as (
+    -- An array runs once; as a join the limit would start anew for every outer row.
+    delete from memdb.keyword_queue q
+     where q.tenant_id = p_tenant
+       and q.ctid = any (array(select f.ctid from memdb.keyword_queue f where f.tenant_id = p_tenant
+                                order by f.queue_id limit p_limit for update skip locked))
     returning q.queue_id, q.namespace_id, q.memory_id, q.version, q.lexemes, q.sign),
   document as materialized (
     select t.queue_id, t.namespace_id, t.sign, t.lexemes, v.keyword, w.length

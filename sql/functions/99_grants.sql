@@ -54,12 +54,14 @@ begin
         ('get_memory', 'memdb_reader'), ('health', 'memdb_reader'), ('list_embedding_models', 'memdb_reader'),
         ('list_memories', 'memdb_reader'), ('neighbours', 'memdb_reader'), ('recall', 'memdb_reader'),
         -- writing
-        ('append_events', 'memdb_writer'), ('compose_passages', 'memdb_writer'), ('correct_event', 'memdb_writer'),
-        ('enqueue_embeddings', 'memdb_writer'), ('fail_embedding', 'memdb_writer'), ('fold_keyword_stats', 'memdb_writer'),
-        ('merge_entities', 'memdb_writer'), ('pending_embeddings', 'memdb_writer'), ('record_embeddings', 'memdb_writer'),
-        ('record_memories', 'memdb_writer'), ('register_embedding_model', 'memdb_writer'),
-        ('relate_memories', 'memdb_writer'), ('restore_event', 'memdb_writer'), ('restore_memory', 'memdb_writer'),
-        ('retract_event', 'memdb_writer'), ('retract_memory', 'memdb_writer'), ('supersede_memory', 'memdb_writer'),
+        ('add_premises', 'memdb_writer'), ('append_events', 'memdb_writer'), ('compose_passages', 'memdb_writer'),
+        ('correct_event', 'memdb_writer'), ('enqueue_embeddings', 'memdb_writer'),
+        ('fail_embedding', 'memdb_writer'), ('fold_keyword_stats', 'memdb_writer'),
+        ('merge_entities', 'memdb_writer'), ('pending_embeddings', 'memdb_writer'),
+        ('record_embeddings', 'memdb_writer'), ('record_memories', 'memdb_writer'),
+        ('register_embedding_model', 'memdb_writer'), ('relate_memories', 'memdb_writer'),
+        ('restore_event', 'memdb_writer'), ('restore_memory', 'memdb_writer'), ('retract_event', 'memdb_writer'),
+        ('retract_memory', 'memdb_writer'), ('supersede_memory', 'memdb_writer'),
         -- administering
         ('create_tenant', 'memdb_operator'), ('grant_agent', 'memdb_operator'), ('grant_role', 'memdb_operator'),
         ('set_namespace', 'memdb_operator'), ('set_policy', 'memdb_operator')) g (name, role)
