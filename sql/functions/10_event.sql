@@ -165,13 +165,20 @@ create or replace function memdb._insert_events (
   returns table (ordinal integer, event_id bigint, session_id bigint, sequence integer, is_new boolean)
   language sql volatile rows 100
 begin atomic
-  with item as materialized (
-    select i.*, n.namespace_id, s.session_id, s.next_sequence, e.event_id as known_id, e.sequence as known_sequence,
+  with boundary as materialized (
+    select n.namespace_id, memdb._policy(p_tenant, 'event_kinds', n.namespace_id) as kept,
+           memdb._policy(p_tenant, 'memory_kinds', n.namespace_id) as remembered
+      from memdb.namespace n
+     where n.tenant_id = p_tenant and n.path in (
+       select coalesce(r.namespace, 'default') from jsonb_to_recordset(p_events) r (namespace text))
+  ), item as materialized (
+    select i.*, n.namespace_id, b.remembered ? i.kind as is_remembered, s.session_id, s.next_sequence, e.event_id as known_id, e.sequence as known_sequence,
            coalesce(e.content_hash, first_value(i.content_hash) over same) as known_hash,
            first_value(i.ordinal) over same as first_ordinal,
-           e.event_id is null and row_number() over same = 1 as is_fresh
+           e.event_id is null and row_number() over same = 1 and (b.kept = 'null' or b.kept ? i.kind) as is_fresh
       from memdb._event_items(p_events, p_now) i
       join memdb.namespace n on n.tenant_id = p_tenant and n.path = i.namespace
+      join boundary b on b.namespace_id = n.namespace_id
       left join memdb.session s
         on s.tenant_id = p_tenant and s.namespace_id = n.namespace_id and s.external_id = i.session
       left join memdb.event e
@@ -203,14 +210,15 @@ begin atomic
     returning e.event_id
   ), queued as (
     insert into memdb.extraction (tenant_id, event_id, namespace_id, session_id, sequence, next_at)
-    select p_tenant, n.id, n.namespace_id, n.session_id, n.place, p_now from numbered n where n.is_fresh and n.to_extract
+    select p_tenant, n.id, n.namespace_id, n.session_id, n.place, p_now from numbered n
+     where n.is_fresh and n.to_extract and n.is_remembered
   ), counted as (
     update memdb.session s set next_sequence = s.next_sequence + c.added, last_event_at = p_now
       from (select n.session_id, count(*)::integer as added from numbered n
              where n.is_fresh and n.session_id is not null group by 1) c
      where s.tenant_id = p_tenant and s.session_id = c.session_id
   )
-  select n.ordinal, ids.id[n.first_ordinal + 1], n.session_id, nullif(ids.place[n.first_ordinal + 1], 0), n.is_fresh
+  select n.ordinal, nullif(ids.id[n.first_ordinal + 1], 0), n.session_id, nullif(ids.place[n.first_ordinal + 1], 0), n.is_fresh
     from numbered n, ids
    where case when n.known_hash <> n.content_hash then
                 memdb._raise('MD202', 'this key belongs to an event with other content',
@@ -233,7 +241,8 @@ comment on function memdb._insert_events (integer, jsonb, timestamptz) is 'Inser
 -- Returns one row per item, in order: its 0-based ordinal, the event, its session and place in
 -- it, and whether it is new. The same key with the same content is the same event, in one batch
 -- or in two; without a key, an item with a time is identified by time and content, and an item
--- without either is always new.
+-- without either is always new. A kind that policy event_kinds leaves out is not stored and comes
+-- back without an event; one that memory_kinds leaves out is stored but not queued.
 -- Raises MD001, MD003, MD006 (bad item), MD104 (unknown parent), MD202 (key used for other
 -- content), MD301, MD302; 40001 where another session takes the same key at the same moment.
 -- Cost: about 0.1 ms an item, plus the wait for other writers of the same session.
@@ -257,6 +266,9 @@ begin
             order by 1, 2) w;
   perform memdb._open_sessions(p_tenant, p_events);
   return query select i.* from memdb._insert_events(p_tenant, p_events, memdb.current_time()) i;
+  if memdb._policy(p_tenant, 'notify') = 'true' then
+    perform pg_notify('memdb_events', p_tenant::text);
+  end if;
 exception when foreign_key_violation then
   perform memdb._raise('MD104', 'no such parent event', jsonb_build_object('field', 'parent_event_id'),
     'A parent is stored before its children, in the same tenant.');

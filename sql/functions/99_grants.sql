@@ -46,16 +46,19 @@ begin
         -- called as the reader or writer by functions that run with the caller's rights
         ('_authorize', 'memdb_reader'), ('_caller', 'memdb_reader'), ('_claim_embeddings', 'memdb_writer'),
         ('_explain_sources', 'memdb_reader'), ('_health_rules', 'memdb_reader'), ('_health_values', 'memdb_reader'),
-        ('_is_operator', 'memdb_reader'), ('_premise_rows', 'memdb_reader'), ('_raise', 'memdb_reader'),
-        ('_readable', 'memdb_reader'),
+        ('_is_operator', 'memdb_reader'), ('_log_recall', 'memdb_reader'), ('_premise_rows', 'memdb_reader'),
+        ('_raise', 'memdb_reader'), ('_readable', 'memdb_reader'), ('_recall_candidates', 'memdb_reader'),
+        ('_recall_sources', 'memdb_reader'),
         -- reading
         ('current_time', 'memdb_reader'), ('effective_policy', 'memdb_reader'), ('expand_related', 'memdb_reader'),
         ('explain_memory', 'memdb_reader'), ('explain_memory_json', 'memdb_reader'), ('find_tenant', 'memdb_reader'),
         ('get_memory', 'memdb_reader'), ('health', 'memdb_reader'), ('list_embedding_models', 'memdb_reader'),
         ('list_memories', 'memdb_reader'), ('neighbours', 'memdb_reader'), ('recall', 'memdb_reader'),
         -- writing
-        ('add_premises', 'memdb_writer'), ('append_events', 'memdb_writer'), ('compose_passages', 'memdb_writer'),
-        ('correct_event', 'memdb_writer'), ('enqueue_embeddings', 'memdb_writer'),
+        ('add_premises', 'memdb_writer'), ('append_events', 'memdb_writer'), ('claim_events', 'memdb_writer'),
+        ('complete_events', 'memdb_writer'), ('compose_passages', 'memdb_writer'), ('correct_event', 'memdb_writer'),
+        ('extend_lease', 'memdb_writer'), ('fail_event', 'memdb_writer'), ('failed_events', 'memdb_writer'),
+        ('retry_events', 'memdb_writer'), ('enqueue_embeddings', 'memdb_writer'),
         ('fail_embedding', 'memdb_writer'), ('fold_keyword_stats', 'memdb_writer'),
         ('merge_entities', 'memdb_writer'), ('pending_embeddings', 'memdb_writer'),
         ('record_embeddings', 'memdb_writer'), ('record_memories', 'memdb_writer'),

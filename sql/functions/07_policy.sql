@@ -1,0 +1,108 @@
+-- Policy: half-lives, thresholds, boundaries and budgets, by tenant and namespace.
+--
+-- A key that nobody set has the value memdb ships with; a tenant's value wins over that, and the
+-- value of a namespace (or of the nearest path above it) wins over the tenant's.
+
+-- _policy_defaults: every policy key with the value memdb ships with and what it means.
+create or replace function memdb._policy_defaults ()
+  returns table (key text, value jsonb, meaning text)
+  language sql immutable parallel safe rows 20
+begin atomic
+  values
+    ('event_kinds', 'null'::jsonb,
+     'Kinds of events that are stored; null stores all of them.'),
+    ('memory_kinds',
+     '["user_message", "assistant_message", "answer", "observation", "reflection", "correction", "document"]'::jsonb,
+     'Kinds of events that are queued to become memories.'),
+    ('extraction_attempts', '5'::jsonb, 'How often an event is given to the pipeline before it counts as dead.'),
+    ('extraction_backoff_seconds', '10'::jsonb, 'Wait after the first failure; it doubles with each further one, up to an hour.'),
+    ('notify', 'false'::jsonb,
+     'Whether append_events wakes listeners of channel memdb_events; NOTIFY takes a lock on the whole database at commit.');
+end;
+comment on function memdb._policy_defaults () is 'Every policy key with the value memdb ships with and what it means.';
+
+-- _policy: the value of one key that applies in a namespace (null: tenant wide).
+create or replace function memdb._policy (p_tenant integer, p_key text, p_namespace integer default null)
+  returns jsonb
+  language sql stable
+as $$
+  select coalesce(
+    (select p.value
+       from memdb.policy p
+       left join memdb.namespace at on at.tenant_id = p_tenant and at.namespace_id = p_namespace
+       left join memdb.namespace n on n.tenant_id = p_tenant and n.namespace_id = p.namespace_id
+      where p.tenant_id = p_tenant and p.key = p_key
+        and (p.namespace_id is null or n.path = at.path or starts_with(at.path, n.path || '/'))
+      order by char_length(n.path) desc nulls last
+      limit 1),
+    (select d.value from memdb._policy_defaults() d where d.key = p_key));
+$$;
+comment on function memdb._policy (integer, text, integer) is 'The value of one key that applies in a namespace (null: tenant wide).';
+
+-- set_policy: set a policy key for a tenant or one of its namespaces.
+--
+-- p_value null takes the setting back. Keys and meanings: effective_policy. Operators only
+-- (MD303). Raises MD001 for an unknown key, MD302.
+create or replace function memdb.set_policy (
+  p_tenant    integer,
+  p_key       text,
+  p_value     jsonb,
+  p_namespace text default null
+)
+  returns void
+  language plpgsql volatile security definer
+  set search_path = pg_catalog, memdb, pg_temp
+as $$
+declare
+  v_namespace integer;
+begin
+  perform memdb._authorize(p_tenant, true);
+  perform memdb._require_operator();
+  if not exists (select from memdb._policy_defaults() d where d.key = p_key) then
+    perform memdb._raise('MD001', 'no such policy key', jsonb_build_object('field', 'key', 'key', left(p_key, 200)),
+      'Known keys: ' || (select string_agg(d.key, ', ' order by d.key) from memdb._policy_defaults() d) || '.');
+  end if;
+  if p_namespace is not null then
+    v_namespace := memdb._writable(p_tenant, p_namespace, null);
+  end if;
+  if p_value is null then
+    delete from memdb.policy p
+     where p.tenant_id = p_tenant and p.key = p_key and p.namespace_id is not distinct from v_namespace;
+  else
+    insert into memdb.policy as p (tenant_id, namespace_id, key, value) values (p_tenant, v_namespace, p_key, p_value)
+      on conflict on constraint policy_key_key do update set value = excluded.value, updated_at = memdb.current_time();
+  end if;
+end $$;
+comment on function memdb.set_policy (integer, text, jsonb, text) is 'Set a policy key for a tenant or one of its namespaces.';
+
+-- effective_policy: what applies in a tenant or a namespace, and where each value comes from.
+--
+-- source is default, tenant, or the path of the namespace that set it. Raises MD102, MD301.
+create or replace function memdb.effective_policy (
+  p_tenant    integer,
+  p_namespace text default null
+)
+  returns table (key text, value jsonb, source text, meaning text)
+  language plpgsql stable security definer rows 20
+  set search_path = pg_catalog, memdb, pg_temp
+as $$
+declare
+  v_namespace integer;
+begin
+  perform memdb._authorize(p_tenant, false);
+  if p_namespace is not null then
+    v_namespace := (memdb._readable(p_tenant, array[p_namespace], null))[1];
+  end if;
+  return query
+    select d.key, memdb._policy(p_tenant, d.key, v_namespace),
+           coalesce((select coalesce(n.path, 'tenant')
+                       from memdb.policy p
+                       left join memdb.namespace n on n.tenant_id = p_tenant and n.namespace_id = p.namespace_id
+                      where p.tenant_id = p_tenant and p.key = d.key
+                        and (n.path is null or n.path = p_namespace or starts_with(p_namespace, n.path || '/'))
+                      order by char_length(n.path) desc nulls last limit 1), 'default'),
+           d.meaning
+      from memdb._policy_defaults() d
+     order by d.key;
+end $$;
+comment on function memdb.effective_policy (integer, text) is 'What applies in a tenant or a namespace, and where each value comes from.';
