@@ -31,7 +31,8 @@ comment on function memdb._is_named (text, text, text) is 'Whether a query names
 -- The first arrays are those of _context_rows with their _window_scores; p_limit of what the
 -- keyword leg reached come in, all of what the vector leg found, and the fresh events. closeness is
 -- the cosine above the pool's mean, plus a tenth of that of each neighbour; 0 without a vector.
--- factor multiplies the odds of a memory; a speaker the query names adds 0.4 to them.
+-- bonus is what a memory's own factors add to its log odds, 0.4 where the query names its speaker, and
+-- -0.3 for a text that ends in a question mark: it asks, it does not tell.
 create or replace function memdb._pool (
   p_tenant     integer,
   p_namespaces integer[],
@@ -95,6 +96,7 @@ begin
     select p.memory_id, p.version, null::bigint, p.score, coalesce(c.closeness, 0),
            ln(memdb._memory_factor(p.importance, p.confidence, p.trust, p.status, p.tier)) + coalesce(ln(g.weight), 0)
            + case when memdb._is_named(e.speaker, p_query, v_words) then 0.4 else 0 end
+           - case when right(rtrim(v.text), 1) in ('?', '？') then 0.3 else 0 end
       from pooled p
       join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = p.memory_id and v.version = p.version
       left join memdb.event e
@@ -176,7 +178,7 @@ comment on function memdb._leg (bigint, double precision) is 'Rank and score of 
 
 -- _ranked: the p_k best of everything the legs found.
 --
--- S = z(keyword) + 0.8 z(closeness) + bonus over the pool, then the graph leg from the ten best;
+-- S = z(keyword) + 0.6 z(closeness) + bonus over the pool, then the graph leg from the ten best;
 -- score = 1 / (1 + exp(-S)). Equal scores come in order of id, so the same call gives the same order.
 create or replace function memdb._ranked (
   p_tenant integer, p_namespaces integer[], p_user text, p_session bigint, p_types text[], p_statuses text[], p_agent text,
@@ -198,7 +200,7 @@ begin
     into v_pool
     from (select p.memory_id, p.version, p.event_id, p.keyword,
                  (p.keyword - avg(p.keyword) over ()) / (stddev_pop(p.keyword) over () + 1e-9)
-                 + 0.8 * (p.closeness - avg(p.closeness) over ()) / (stddev_pop(p.closeness) over () + 1e-9) + p.bonus as score
+                 + 0.6 * (p.closeness - avg(p.closeness) over ()) / (stddev_pop(p.closeness) over () + 1e-9) + p.bonus as score
             from memdb._pool(p_tenant, p_namespaces, p_agent, p_query, p_memory_ids, p_versions, p_places, p_reached, p_windowed,
                    p_near_ids, p_model, p_vector, p_width, p_from_at, p_to_at, p_worth, p_event_ids, p_fresh_scores, p_depth) p) s;
   v_graph := memdb._graph_leg(p_tenant, p_namespaces, p_user, p_session, p_types, p_statuses,
