@@ -81,7 +81,7 @@ class Embed(Protocol):
         ...
 
     def fingerprint(self) -> str:
-        """Return a string that changes when the same text would get another vector."""
+        """Return a string that is the same only for encoders whose vectors may be compared."""
         ...
 
     def embed_passages(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:

@@ -30,9 +30,6 @@ except ImportError as exc:
 
 Vectors = NDArray[np.float32]
 
-# Part of every fingerprint: raise it when cleaning, splitting or pooling changes.
-RECIPE = 1
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -198,14 +195,13 @@ class WindowedEncoder(ABC):
         return await asyncio.to_thread(self._encode, texts, query)
 
     def fingerprint(self) -> str:
-        """Return name, dimensions, weights and recipe: all that decides a vector.
+        """Return name, dimensions and weights: vectors may be compared where it is the same.
 
-        Two encoders with the same fingerprint give the same text the same vector, up
-        to rounding. The weights of a local model are hashed at the first call, which
-        takes up to a few tenths of a second.
+        The limits are not part of it: with others a long text gets another vector, but
+        one of the same space. The weights of a local model are hashed at the first call,
+        which takes up to a few tenths of a second.
         """
-        recipe = f"r{RECIPE}w{self.limits.window}c{self.limits.chunks}"
-        return f"{self.name}:{self.dimensions}:{self.weights()}:{recipe}"
+        return f"{self.name}:{self.dimensions}:{self.weights()}"
 
     def embed_passages(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
         """Return one vector for each text that is to be found."""
