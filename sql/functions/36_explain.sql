@@ -10,13 +10,15 @@
 -- Depth 1 is what the given memories rest on. Each premise of each justification of each
 -- conclusion comes once, at its smallest depth, so shared sub-chains and cycles end; path
 -- leads from a given memory to the conclusion. Below a hidden source nothing is followed.
--- Given memories the caller may not read vanish. Each wave keeps one row per memory version:
+-- Given memories the caller may not read vanish. p_agent narrows what may be read to what that
+-- agent may. Each wave keeps one row per memory version:
 -- cost = depth x versions met.
 create or replace function memdb._premise_rows (
   p_tenant     integer,
   p_memory_ids bigint[],
   p_versions   integer[] default null,
-  p_max_depth  integer   default 1
+  p_max_depth  integer   default 1,
+  p_agent      text      default null
 )
   returns table (
     depth integer, conclusion_id bigint, conclusion_version integer, justification_id bigint, ordinal smallint,
@@ -29,7 +31,7 @@ declare
   v_namespaces integer[];
 begin
   perform memdb._authorize(p_tenant, false);
-  v_namespaces := memdb._readable(p_tenant, null, null);
+  v_namespaces := memdb._readable(p_tenant, null, p_agent);
   return query
     with recursive reached as (
       select 1 as depth, m.memory_id, coalesce(a.version, m.version) as version, array[m.memory_id] as path
@@ -66,7 +68,7 @@ begin
         select not coalesce(coalesce(e.namespace_id, m.namespace_id) = any (v_namespaces), v_namespaces is null)) h (is_hidden)
      order by c.depth, c.path, c.version, j.supports desc, j.justification_id, p.ordinal;
 end $$;
-comment on function memdb._premise_rows (integer, bigint[], integer[], integer) is 'The premises below some memory versions, as ids, hidden sources without id.';
+comment on function memdb._premise_rows (integer, bigint[], integer[], integer, text) is 'The premises below some memory versions, as ids, hidden sources without id.';
 
 -- explain_memory: why a memory holds: every premise down to the events, with the words quoted.
 --

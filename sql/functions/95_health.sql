@@ -89,7 +89,7 @@ begin atomic
       (5, 'memories_superseded', 'rows', null, null, 'Nothing to do: newer memories took their place.'),
       (6, 'memories_retracted', 'rows', null, null, 'Nothing to do: they are kept for questions about the past.'),
       (7, 'events_waiting', 'rows', 10000, 100000, 'Start a worker, or more of them: events come in faster than they are extracted.'),
-      (8, 'events_failed', 'rows', 1, 1000, 'Read the error in extraction, mend its cause and give the events back to a worker.'),
+      (8, 'events_failed', 'rows', 1, 1000, 'Read failed_events, mend the cause, then call retry_events.'),
       (9, 'oldest_wait', 'seconds', 600, 86400, 'Check that a worker runs and that its model answers.'),
       (10, 'vectors_waiting', 'rows', 10000, 100000, 'Encode them: pending_embeddings hands them out; until then keywords find them.'),
       (11, 'vectors_failed', 'rows', 1, 1000, 'Read the error in embedding_queue, then call enqueue_embeddings for another try.'),

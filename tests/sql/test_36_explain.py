@@ -192,6 +192,22 @@ def test_a_hidden_source_shows_nothing_and_is_not_followed(world, db, app_role, 
     assert [row.source for row in explain(db, world.tenant, memory)] == ["event", "memory", "event"]
 
 
+def test_an_acting_agent_does_not_get_what_another_keeps_private(world, db):
+    world.namespace("notes")
+    db.execute(
+        "update memdb.namespace set visibility = 'private', owner_agent_id = 'ann'"
+        " where path = 'notes'"
+    )
+    memory = world.memory(namespace="open")
+    world.justify(memory, {"event_id": world.event("secret", namespace="notes")})
+    for agent, is_hidden in ((None, False), ("ann", False), ("bob", True)):
+        [row] = db.execute(
+            "select * from memdb._premise_rows(%s, %s, null, 1, %s)",
+            [world.tenant, [memory], agent],
+        ).fetchall()
+        assert (row.is_hidden, row.event_id is None) == (is_hidden, is_hidden)
+
+
 def test_row_security_holds_even_if_the_inner_walk_were_wrong(world, db, app_role, as_role):
     event = world.event("secret words", namespace="secret")
     memory = world.memory(namespace="open")
