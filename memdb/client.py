@@ -87,11 +87,12 @@ class _Client:
         encoder: Embed | str | None,
         create_tenant: bool | None,
         settings: Settings | None,
+        has_pool: bool,
     ) -> None:
         self._settings = settings or Settings()
         self._dsn = dsn or self._settings.dsn
         # Whoever has the embedded server has it to himself: nobody else would make the tenant.
-        is_embedded = self._dsn is None
+        is_embedded = self._dsn is None and not has_pool
         self._scope = Scope(
             settings=self._settings,
             tenant=self._settings.tenant if tenant is None else tenant,
@@ -149,7 +150,9 @@ class Memory(_Client):
         create_tenant: bool | None = None,
         settings: Settings | None = None,
     ) -> None:
-        super().__init__(dsn, tenant, namespace, user, agent, encoder, create_tenant, settings)
+        super().__init__(
+            dsn, tenant, namespace, user, agent, encoder, create_tenant, settings, pool is not None
+        )
         self._pool = pool
         self._db: Db | None = None
         self._opening = threading.Lock()
@@ -269,7 +272,9 @@ class AsyncMemory(_Client):
         create_tenant: bool | None = None,
         settings: Settings | None = None,
     ) -> None:
-        super().__init__(dsn, tenant, namespace, user, agent, encoder, create_tenant, settings)
+        super().__init__(
+            dsn, tenant, namespace, user, agent, encoder, create_tenant, settings, pool is not None
+        )
         self._pool = pool
         self._db: AsyncDb | None = None
         self._opening = asyncio.Lock()

@@ -9,11 +9,13 @@ from memdb.times import parse_time
 
 __all__ = [
     "AppendedEvent",
+    "ClaimedEvent",
     "EdgeRef",
     "EmbeddingModel",
     "EnqueuedEmbeddings",
     "EventRef",
     "ExplainedPremise",
+    "FailedEvent",
     "HealthMetric",
     "Hit",
     "MemoryRef",
@@ -49,6 +51,7 @@ class PolicyValue:
     key: str
     value: Any
     source: str
+    meaning: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,45 @@ class AppendedEvent:
     session_id: int | None
     sequence: int | None
     is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedEvent:
+    """An event leased to a worker, to be turned into memories."""
+
+    event_id: int
+    namespace: str
+    session: str | None
+    session_id: int | None
+    sequence: int | None
+    kind: str
+    text: str
+    input: Any
+    output: Any
+    user_id: str | None
+    agent_id: str | None
+    speaker: str | None
+    language: str | None
+    occurred_at: datetime
+    time_zone: str
+    trust: float
+    parent_event_id: int | None
+    metadata: Mapping[str, Any]
+    attempts: int
+    leased_until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class FailedEvent:
+    """An event that did not become memories (failed: to be tried again; dead: given up)."""
+
+    event_id: int
+    namespace: str
+    state: str
+    attempts: int
+    next_at: datetime | None
+    error: str | None
+    raw_output: str | None
 
 
 @dataclass(frozen=True, slots=True)

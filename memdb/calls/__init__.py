@@ -16,6 +16,14 @@ from memdb.calls.access import (
     set_namespace,
     set_policy,
 )
+from memdb.calls.queue import (
+    claim_events,
+    complete_events,
+    extend_lease,
+    fail_event,
+    failed_events,
+    retry_events,
+)
 from memdb.calls.read import (
     expand_related,
     explain_memory,
@@ -51,6 +59,8 @@ __all__ = [
     "Call",
     "add_premises",
     "append_events",
+    "claim_events",
+    "complete_events",
     "compose_passages",
     "correct_event",
     "create_tenant",
@@ -59,7 +69,10 @@ __all__ = [
     "expand_related",
     "explain_memory",
     "explain_memory_json",
+    "extend_lease",
     "fail_embedding",
+    "fail_event",
+    "failed_events",
     "find_tenant",
     "fold_keyword_stats",
     "get_memory",
@@ -80,6 +93,7 @@ __all__ = [
     "restore_memory",
     "retract_event",
     "retract_memory",
+    "retry_events",
     "set_namespace",
     "set_policy",
     "supersede_memory",

@@ -158,7 +158,8 @@ def remember_many(
     try:
         rows = yield from _record(scope, drafts, vectors)
     except ENCODER_CHANGED as error:
-        if not vectors:
+        is_theirs = error.index is not None and error.index not in vectors
+        if is_theirs or not vectors:
             raise
         log.warning("memories are recorded without vectors: %s", error)
         vectors.clear()
@@ -179,7 +180,9 @@ def _encode_drafts(scope: Scope, drafts: Sequence[Draft]) -> Operation[dict[int,
     places = [place for place, d in enumerate(drafts) if "vector" not in d.memory]
     if scope.encoder is None or not places:
         return {}
-    passages = yield from run(calls.compose_passages(scope.tenant_id, [_preview(d) for d in drafts]))
+    passages = yield from run(
+        calls.compose_passages(scope.tenant_id, [_preview(d) for d in drafts])
+    )
     wanted = [passages[place] for place in places if not is_blank(passages[place].text)]
     rows = yield from encode([passage.text for passage in wanted], is_query=False)
     if rows is None:
