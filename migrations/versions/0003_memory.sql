@@ -60,7 +60,7 @@ begin
 end $$;
 comment on function memdb.keyword_text_v1 (text, text, text, text[]) is 'The searchable lexemes of a text, with the scope it belongs to.';
 
--- scope_lexemes_v1: the lexemes that tie a row to its tenant, namespace, user and type.
+-- scope_lexemes_v1: the lexemes that tie a row to its tenant, namespace and user.
 --
 -- Each starts with a control character, so no word of a text can forge one. A user id of any
 -- length is shortened to a hash: a collision costs a row that the caller's join drops again.

@@ -5,7 +5,7 @@
 -- its rollback, and nothing twice. A worker claims (short transaction), thinks (no transaction),
 -- records. Events of one session are handed out in their order and to one worker at a time.
 
--- _claimable_sessions: sessions whose next open event is due, least recently served first, locked.
+-- _claimable_sessions: sessions whose next open event is due, locked.
 --
 -- The session row is the mutex of a claim: `skip locked` lets several workers pick different
 -- sessions at the same moment. A session with a live lease, or whose next event waits for its

@@ -268,7 +268,7 @@ comment on function memdb._close_beliefs (integer, text, bigint[], timestamptz) 
 
 -- _relearn: let known facts that had fallen stand on the reasons just recorded for them.
 --
--- A fact that was retracted and is observed again is believed again.
+-- A fact that was retracted and is observed again is believed again, if the observation holds.
 create or replace function memdb._relearn (p_tenant integer, p_justification_ids bigint[], p_now timestamptz)
   returns bigint
   language plpgsql volatile
@@ -277,7 +277,8 @@ begin
   update memdb.memory m set status = 'stale'
     from memdb.justification j
    where j.tenant_id = p_tenant and j.justification_id = any (p_justification_ids)
-     and m.tenant_id = p_tenant and m.memory_id = j.memory_id and m.version = j.version and m.status = 'retracted';
+     and m.tenant_id = p_tenant and m.memory_id = j.memory_id and m.version = j.version and m.status = 'retracted'
+     and memdb._premises_hold(p_tenant, j.justification_id);
   return memdb._rise(p_tenant, p_justification_ids, p_now);
 end $$;
 comment on function memdb._relearn (integer, bigint[], timestamptz) is 'Let known facts that had fallen stand on the reasons just recorded for them.';
