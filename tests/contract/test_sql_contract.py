@@ -217,10 +217,10 @@ def test_the_planner_is_told_how_many_rows_to_expect(functions) -> None:
 
 
 def test_bodies_are_readable_in_one_go() -> None:
-    """Sixty lines a function is the habit, a hundred the limit; a file has 400."""
+    """Sixty lines a function are the habit, a hundred the limit; 400 and 500 a file."""
     long = {}
     for name, source in _sql_sources().items():
-        if source.count("\n") > 400:
+        if source.count("\n") > 500:
             long[name] = source.count("\n")
         for found in re.finditer(
             r"^create (?:or replace )?function memdb\.(\w+).*?^(?:\$\w*\$|end(?: \$\$)?);",
