@@ -1,0 +1,184 @@
+"""Commands about servers: the embedded PostgreSQL, psql on either, and the HTTP service."""
+
+import os
+import shutil
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Annotated, Any
+
+import psycopg
+import typer
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from rich.text import Text
+
+from memdb import embedded, migrate
+from memdb.commands.options import DataDir, Dsn, settings_for
+from memdb.commands.terminal import err, facts, note, out, when
+from memdb.errors import MemdbError, NotAvailable
+from memdb.locate import DATABASE, locate
+from memdb.settings import Settings
+
+__all__ = ["register"]
+
+NOT_RUNNING = 3
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.command(rich_help_panel="Server")(up)
+    app.command(rich_help_panel="Server")(down)
+    app.command(rich_help_panel="Server")(status)
+    app.command(
+        rich_help_panel="Server",
+        context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    )(psql)
+    app.command(rich_help_panel="Server")(serve)
+
+
+def up(
+    port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help="Also listen on 127.0.0.1:PORT, with a password."),
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Start the embedded server, and make or upgrade its database.
+
+    It goes on running until `memdb down`; any number of programs may use it. Nothing happens
+    if it runs already.
+    """
+    settings = settings_for(None, data_dir)
+    if settings.dsn:
+        note("MEMDB_DSN names another server, which the other commands will use instead.", "warn")
+        settings = settings.model_copy(update={"dsn": None})
+    with err.status(Text("starting")) as spinner:
+        server = embedded.start(
+            settings.data_dir,
+            port=port,
+            progress=lambda state, seconds: spinner.update(Text(f"{state} ({seconds:.0f} s)")),
+        )
+        spinner.update(Text("making or upgrading the database"))
+        locate(None, settings)
+    _show_server(server)
+
+
+def _show_server(server: embedded.Server) -> None:
+    rows = [
+        ("PostgreSQL", server.version),
+        ("data", str(server.data_dir)),
+        ("DSN", server.dsn(DATABASE)),
+    ]
+    if server.port:
+        rows.append(("TCP", f"postgresql://postgres@127.0.0.1:{server.port}/{DATABASE}"))
+        rows.append(("password", f"in {server.password_file}"))
+    facts(*rows)
+
+
+def down(
+    data_dir: DataDir = None,
+    immediate: Annotated[
+        bool,
+        typer.Option("--immediate", help="At once; safe, but the next start begins with recovery."),
+    ] = False,
+) -> None:
+    """Stop the embedded server; programs that use it lose their connections."""
+    with err.status(Text("stopping")):
+        stopped = embedded.stop(
+            settings_for(None, data_dir).data_dir, mode="immediate" if immediate else "fast"
+        )
+    out.print("stopped" if stopped else "it does not run")
+
+
+def status(dsn: Dsn = None, data_dir: DataDir = None) -> None:
+    """Show whether the server runs and memdb is installed in it; exit code 3 if it does not run."""
+    settings = settings_for(dsn, data_dir)
+    if settings.dsn:
+        facts(*_describe(settings.dsn))
+        return
+    found = embedded.status(settings.data_dir)
+    facts(*_describe_embedded(found))
+    if found.server is None:
+        raise typer.Exit(NOT_RUNNING)
+
+
+def _describe(dsn: str) -> list[tuple[str, str | Text]]:
+    with psycopg.connect(dsn, application_name="memdb status") as connection:
+        info = connection.info
+        return [
+            ("PostgreSQL", info.parameter_status("server_version") or ""),
+            ("database", f"{info.dbname} on {info.host} as {info.user}"),
+            ("memdb", _schema(migrate.check(connection))),
+        ]
+
+
+def _describe_embedded(found: embedded.Status) -> list[tuple[str, str | Text]]:
+    rows: list[tuple[str, str | Text]] = [
+        ("state", found.state),
+        ("data", str(found.data_dir)),
+        ("PostgreSQL", found.version or ""),
+    ]
+    if found.server is None:
+        return rows
+    rows.append(("pid", f"{found.pid}, since {when(found.started_at)}"))
+    rows.append(("DSN", found.server.dsn(DATABASE)))
+    if found.server.port:
+        rows.append(("TCP", f"127.0.0.1:{found.server.port}"))
+    try:
+        rows.append(("memdb", _schema(migrate.check(found.server.dsn(DATABASE)))))
+    except MemdbError:
+        rows.append(("memdb", "no database yet: memdb up makes it"))
+    return rows
+
+
+def _schema(state: migrate.SchemaState) -> Text:
+    if state.is_current:
+        return Text(f"installed, {state.package_version}", "ok")
+    return Text(f"{state.status}. {state.remedy}", "warn")
+
+
+def psql(context: typer.Context, dsn: Dsn = None, data_dir: DataDir = None) -> None:
+    """Open psql on the database; what else stands on the line goes to psql.
+
+    For example: memdb psql -c "select * from memdb.health()"
+    """
+    located = _psql_target(settings_for(dsn, data_dir))
+    parameters = conninfo_to_dict(located)
+    # The password goes by the environment: command lines are seen by every user of a machine.
+    password = parameters.pop("password", None)
+    environment = dict(os.environ)
+    if password:
+        environment["PGPASSWORD"] = str(password)
+    program = _find_psql()
+    os.execve(program, [program, make_conninfo(**parameters), *context.args], environment)  # pyright: ignore[reportArgumentType]
+
+
+def _psql_target(settings: Settings) -> str:
+    # A server of your own is reached also where memdb is missing or older: psql is how one looks.
+    return settings.dsn or locate(None, settings)
+
+
+def _find_psql() -> str:
+    if found := shutil.which("psql"):
+        return found
+    from memdb._embedded_install import find_install
+
+    return str(find_install().binary("psql"))
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8080,
+    dsn: Dsn = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Serve memory over HTTP, until Ctrl-C."""
+    missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
+    if missing:
+        raise NotAvailable(
+            f"the HTTP service needs {' and '.join(missing)}",
+            hint="pip install 'memdb-postgres[server]'",
+        )
+    settings = settings_for(dsn, data_dir)
+    uvicorn: Any = import_module("uvicorn")
+    create_app: Any = import_module("api.app").create_app
+    uvicorn.run(create_app(settings), host=host, port=port)
