@@ -189,9 +189,10 @@ class Memory(_Client):
         return self
 
     def close(self) -> None:
-        """Close the connections that are memdb's own."""
+        """Close the connections that are memdb's own; another operation opens new ones."""
         if self._db is not None:
             self._db.close()
+        self._db, self._is_open = None, False
 
     def carry_out(self, make: Callable[[Scope], Operation[T]]) -> T:
         """Carry out an operation; for operations of your own, made like `memdb.operations`."""
@@ -311,9 +312,10 @@ class AsyncMemory(_Client):
         return self
 
     async def close(self) -> None:
-        """Close the connections that are memdb's own."""
+        """Close the connections that are memdb's own; another operation opens new ones."""
         if self._db is not None:
             await self._db.close()
+        self._db, self._is_open = None, False
 
     async def carry_out(self, make: Callable[[Scope], Operation[T]]) -> T:
         """Carry out an operation; for operations of your own, made like `memdb.operations`."""

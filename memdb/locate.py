@@ -5,7 +5,7 @@ import contextlib
 import psycopg
 from psycopg import sql
 
-from memdb.db import to_memdb_error
+from memdb.errors import ServerUnavailable
 from memdb.settings import Settings
 
 __all__ = ["DATABASE", "locate"]
@@ -27,12 +27,9 @@ def locate(dsn: str | None, settings: Settings) -> str:
     from memdb import migrate
 
     named = dsn or settings.dsn
-    try:
-        if named is None:
-            return _embedded(settings)
-        migrate.check(named).require()
-    except psycopg.Error as error:
-        raise to_memdb_error(error) from error
+    if named is None:
+        return _embedded(settings)
+    migrate.check(named).require()
     return named
 
 
@@ -43,7 +40,7 @@ def _embedded(settings: Settings) -> str:
     dsn = server.dsn(DATABASE)
     try:
         state = migrate.check(dsn)
-    except psycopg.OperationalError:
+    except ServerUnavailable:
         # The server has just answered, so it is the database that is not there yet.
         _create_database(server.dsn())
         state = migrate.check(dsn)

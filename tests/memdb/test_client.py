@@ -402,6 +402,28 @@ def test_a_client_does_nothing_until_it_is_used() -> None:
     memory.close()
 
 
+def test_a_closed_client_opens_again(dsn: str) -> None:
+    memory = Memory(
+        dsn, tenant=f"tenant-{secrets.token_hex(4)}", create_tenant=True, encoder=None,
+        settings=SETTINGS,
+    )  # fmt: skip
+    with memory:
+        ref = memory.remember("Ann lives in Paris.")
+    with memory:
+        assert memory.get(ref.memory_id).text == "Ann lives in Paris."
+
+
+async def test_a_closed_client_opens_again_async(dsn: str) -> None:
+    memory = AsyncMemory(
+        dsn, tenant=f"tenant-{secrets.token_hex(4)}", create_tenant=True, encoder=None,
+        settings=SETTINGS,
+    )  # fmt: skip
+    async with memory:
+        ref = await memory.remember("Ann lives in Paris.")
+    async with memory:
+        assert (await memory.get(ref.memory_id)).text == "Ann lives in Paris."
+
+
 def test_settings_are_the_defaults() -> None:
     settings = SETTINGS.model_copy(
         update={"tenant": "acme", "namespace": "n", "user": "u", "agent": "a", "encoder": "none"}
