@@ -97,7 +97,7 @@ def _zone(name: str) -> tzinfo:
 
 
 def _run(memory: Memory, file: Path, batch: int, session: str | None, zone: tzinfo) -> Ingest:
-    with _open(file) as (stream, size), progress("records") as display:
+    with _open(file) as (stream, size), progress() as display:
         watcher = _Display(display, stream, size, has_encoder=memory.encoder is not None)
         work = Ingest(memory, watcher, batch_size=batch)
         try:
@@ -146,8 +146,10 @@ class _Display:
     ) -> None:
         self._stream = stream
         self._display = display
-        self._read = display.add_task("storing", total=size, items=0)
-        self._encode = display.add_task("encoding", total=None, visible=has_encoder, items=0)
+        self._read = display.add_task("storing", total=size, items=0, unit="records")
+        self._encode = display.add_task(
+            "encoding", total=None, visible=has_encoder, items=0, unit="memories"
+        )
         self._records = 0
         self._encoded = 0
         self._bad = 0

@@ -96,8 +96,10 @@ def _embed(memory: Memory, *, include_missing: bool) -> None:
             hint="Install one, pip install 'memdb-postgres[local]', or name one: "
             "memdb models use openai:MODEL",
         )
-    with progress("memories") as display:
-        task = display.add_task("encoding", total=None if include_missing else _waiting(memory))
+    with progress() as display:
+        task = display.add_task(
+            "encoding", total=None if include_missing else _waiting(memory), unit="memories"
+        )
         done = memory.embed_pending(
             include_missing=include_missing,
             progress=lambda done: display.update(task, completed=done),

@@ -144,18 +144,20 @@ class RateColumn(ProgressColumn):
     def render(self, task: Task) -> Text:
         """Return the rate, empty until there is one."""
         done = task.fields.get("items", task.completed)
-        if not task.elapsed or not done:
-            return Text("")
-        return Text(f"{done / task.elapsed:,.0f}/s", style="muted")
+        seconds = task.finished_time or task.elapsed
+        return Text(f"{done / seconds:,.0f}/s" if done and seconds else "", style="muted")
 
 
-def progress(unit: str) -> Progress:
-    """Return a progress display: tasks show `items` (default: what is completed), rate and ETA."""
+def progress() -> Progress:
+    """Return a display of tasks with count, rate and ETA.
+
+    A task counts `items`, where `completed` measures something else (bytes read), in `unit`s.
+    """
     return Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=32),
-        _CountColumn(unit),
+        _CountColumn(),
         RateColumn(),
         TimeElapsedColumn(),
         TextColumn("ETA", style="muted"),
@@ -165,15 +167,12 @@ def progress(unit: str) -> Progress:
 
 
 class _CountColumn(ProgressColumn):
-    def __init__(self, unit: str) -> None:
-        super().__init__()
-        self._unit = unit
-
     def render(self, task: Task) -> Text:
+        unit = task.fields.get("unit", "")
         if "items" in task.fields:
-            return Text(f"{task.fields['items']:,} {self._unit}")
+            return Text(f"{task.fields['items']:,} {unit}")
         total = f"/{task.total:,.0f}" if task.total is not None else ""
-        return Text(f"{task.completed:,.0f}{total} {self._unit}")
+        return Text(f"{task.completed:,.0f}{total} {unit}")
 
 
 # --- errors ------------------------------------------------------------------------

@@ -9,8 +9,18 @@ on it and has the event's key as its external id. The key makes it safe to stop 
 run again: what is there is neither stored nor encoded a second time.
 """
 
-from memdb.ingest.reading import BadLine, Record, read
+from memdb.ingest.reading import BadLine, Record, read, read_object
 from memdb.ingest.running import Ingest, Watcher
 from memdb.ingest.storing import Stored, fold_keywords, store
 
-__all__ = ["BadLine", "Ingest", "Record", "Stored", "Watcher", "fold_keywords", "read", "store"]
+__all__ = [
+    "BadLine",
+    "Ingest",
+    "Record",
+    "Stored",
+    "Watcher",
+    "fold_keywords",
+    "read",
+    "read_object",
+    "store",
+]

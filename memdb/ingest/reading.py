@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeAlias, cast
 
 from memdb.items import ROLES
 
-__all__ = ["EVENT_FIELDS", "BadLine", "Record", "read"]
+__all__ = ["EVENT_FIELDS", "BadLine", "Record", "read", "read_object"]
 
 Item: TypeAlias = dict[str, Any]
 
@@ -91,6 +91,16 @@ def read(
             yield Record(number, _with_key(_item(_parse(line), session, zone), seen))
         except _Refused as refusal:
             yield BadLine(number, str(refusal))
+
+
+def read_object(
+    number: int, value: Mapping[str, Any], *, session: str | None = None, zone: tzinfo = UTC
+) -> Record | BadLine:
+    """Return one record for an object that is read already and brings its own key."""
+    try:
+        return Record(number, _with_key(_item(value, session, zone), Counter()))
+    except _Refused as refusal:
+        return BadLine(number, str(refusal))
 
 
 def _parse(line: bytes) -> Mapping[str, Any]:

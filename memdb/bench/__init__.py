@@ -1,0 +1,9 @@
+"""Measuring how well recall finds, on data sets with known evidence; no model judges.
+
+    data       the files: scopes, records, questions with the ids of their evidence
+    score      recall@k, nDCG@10, MRR and all@10 over ranked ids
+    vectors    an encoder that remembers its vectors between runs
+    retrieval  store a data set, ask its questions, score the answers
+
+The data sets are not part of memdb: name their files, or their folder in MEMDB_BENCH_DATA.
+"""

@@ -1,0 +1,169 @@
+"""Store a data set, ask its questions, score the answers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from memdb import embedded, migrate
+from memdb.bench.data import DataSet, Question
+from memdb.bench.score import Answered, Latency, Table, summarise
+from memdb.client import Memory
+from memdb.errors import InvariantBroken, ServerUnavailable
+from memdb.ingest import BadLine, Ingest, Record, Watcher
+from memdb.models import Embed
+from memdb.settings import Settings
+from memdb.types import AppendedEvent, RecallResult
+
+__all__ = ["DATABASE", "Answer", "Outcome", "ask_all", "database_for", "store_all"]
+
+DATABASE = "memdb_bench"
+"""Name of the database in the embedded server."""
+
+_QUERIES_AT_ONCE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was found for one question: record ids, best first, and the milliseconds it took."""
+
+    scope: str
+    question: str
+    ranked: tuple[str, ...]
+    ms: float
+
+
+@dataclass(slots=True)
+class Outcome:
+    """A data set measured."""
+
+    name: str
+    encoder: str
+    counts: dict[str, int]
+    answers: list[Answer] = field(default_factory=list["Answer"])
+    table: Table = field(default_factory=dict[str, Mapping[str, float]])
+    latency: Latency | None = None
+    degraded: int = 0
+
+
+def database_for(settings: Settings, *, fresh: bool = False) -> str:
+    """Return the DSN to measure in: the one named, or a database of its own.
+
+    Args:
+        fresh: drop what is there first; only in the embedded server.
+    """
+    if settings.dsn:
+        migrate.check(settings.dsn).require()
+        return settings.dsn
+    server = embedded.start(settings.data_dir)
+    dsn = server.dsn(DATABASE)
+    if fresh:
+        _execute(server.dsn(), "drop database if exists {} with (force)")
+    try:
+        state = migrate.check(dsn)
+    except ServerUnavailable:
+        _execute(server.dsn(), "create database {}")
+        state = migrate.check(dsn)
+    if not state.is_current:
+        migrate.upgrade(dsn)
+    return dsn
+
+
+def _execute(dsn: str, statement: Any) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(sql.SQL(statement).format(sql.Identifier(DATABASE)))
+
+
+# --- storing -----------------------------------------------------------------------
+
+
+class _Ids:
+    """Remembers which event each record became, and passes on what the ingest reports."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self.records: dict[int, str] = {}
+        self._watcher = watcher
+
+    def stored(self, records: Sequence[Record], events: Sequence[AppendedEvent]) -> None:
+        for record, event in zip(records, events, strict=True):
+            self.records[event.event_id] = str(record.event["key"])
+        self._watcher.stored(records, events)
+
+    def encoded(self, memories: int) -> None:
+        self._watcher.encoded(memories)
+
+    def bad(self, line: BadLine) -> None:
+        self._watcher.bad(line)
+
+
+def store_all(memory: Memory, data: DataSet, watcher: Watcher) -> tuple[Ingest, dict[int, str]]:
+    """Store the records that are not there yet; gives the record id of each event."""
+    ids = _Ids(watcher)
+    work = Ingest(memory, ids, batch_size=500)
+    work.run(data.records())
+    return work, ids.records
+
+
+def count(memory: Memory) -> dict[str, int]:
+    """Return what the database itself counts for this tenant."""
+    names = ("events", "memories_active", "vectors_waiting")
+    return {m.metric: int(m.value or 0) for m in memory.health() if m.metric in names}
+
+
+# --- asking ------------------------------------------------------------------------
+
+
+def ask_all(
+    memory: Memory,
+    data: DataSet,
+    records: dict[int, str],
+    *,
+    k: int = 100,
+    legs: Sequence[str] | None = None,
+    progress: Callable[[], None],
+) -> Outcome:
+    """Ask every question in its own scope and score what comes back.
+
+    Questions are encoded beforehand, by an encoder that remembers (`CachedEncoder`), so that
+    the latency is that of finding.
+    """
+    encoder = memory.encoder
+    outcome = Outcome(data.name, encoder.name if encoder else "none", count(memory))
+    answered: list[Answered] = []
+    for scope in data.scopes:
+        if encoder is not None:
+            _encode_questions(encoder, scope.questions)
+        for question in scope.questions:
+            result = memory.recall(
+                question.text, k=k, namespaces=[scope.id], legs=legs, log_recall=False
+            )
+            ranked = _ranked(result, records)
+            outcome.degraded += bool(result.degraded)
+            outcome.answers.append(Answer(scope.id, question.id, ranked, result.elapsed_ms))
+            answered.append(Answered(question.category, question.evidence, ranked))
+            progress()
+    outcome.table = summarise(answered)
+    if outcome.answers:
+        outcome.latency = Latency.of([answer.ms for answer in outcome.answers])
+    return outcome
+
+
+def _encode_questions(encoder: Embed, questions: Sequence[Question]) -> None:
+    """Have questions encoded in batches by an encoder that remembers them."""
+    for start in range(0, len(questions), _QUERIES_AT_ONCE):
+        encoder.embed_queries([q.text for q in questions[start : start + _QUERIES_AT_ONCE]])
+
+
+def _ranked(result: RecallResult, records: dict[int, str]) -> tuple[str, ...]:
+    ids: dict[str, None] = {}
+    for hit in result:
+        events = [hit.event_id, *(source.event_id for source in hit.sources)]
+        known = [event for event in events if event is not None]
+        if any(event not in records for event in known):
+            raise InvariantBroken(
+                "recall returned an event that is not of this data set", detail={"events": known}
+            )
+        ids.update(dict.fromkeys(records[event] for event in known))
+    return tuple(ids)

@@ -1,0 +1,171 @@
+"""The command `memdb bench retrieval`."""
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import Progress
+from rich.text import Text
+
+from memdb.bench.data import DataSet, find, load
+from memdb.bench.retrieval import Outcome, ask_all, database_for, store_all
+from memdb.bench.score import METRICS
+from memdb.client import Memory
+from memdb.commands.options import DataDir, Dsn, settings_for
+from memdb.commands.terminal import err, hang, note, out, plain_table, progress, working
+from memdb.ingest import BadLine, Record
+from memdb.models import Embed, get_encoder
+from memdb.scope import DEFAULT_ENCODER
+from memdb.types import AppendedEvent
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    group = typer.Typer(help="Measure memdb on data sets of yours.", no_args_is_help=True)
+    group.callback()(_group)
+    group.command()(retrieval)
+    app.add_typer(group, name="bench", rich_help_panel="Upkeep")
+
+
+def _group() -> None:
+    """Measure memdb on data sets of yours."""
+
+
+def retrieval(
+    data: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files (.jsonl, .jsonl.gz), or names in the folder of data."),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--from", envvar="MEMDB_BENCH_DATA", help="Folder of data sets."),
+    ] = None,
+    encoder: Annotated[
+        str, typer.Option(help="Name of the encoder, or none for words alone.")
+    ] = DEFAULT_ENCODER,
+    k: Annotated[int, typer.Option(min=1, max=1000, help="How many hits to ask for.")] = 100,
+    legs: Annotated[
+        list[str] | None, typer.Option("--leg", help="Only this leg of recall; may be repeated.")
+    ] = None,
+    run: Annotated[
+        Path | None, typer.Option(help="Write what was found, one JSON line a question.")
+    ] = None,
+    as_json: Annotated[Path | None, typer.Option("--json", help="Write the figures.")] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Empty the embedded bench database first.")
+    ] = False,
+    dsn: Dsn = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Store data sets, ask their questions, and score what recall finds.
+
+    One tenant a data set and encoder, one namespace a scope, a database of its own in the
+    embedded server. What is stored stays: a second run only asks.
+    """
+    settings = settings_for(dsn, data_dir)
+    if fresh and settings.dsn:
+        raise typer.BadParameter("--fresh is for the embedded server; create a new database")
+    paths = find(data or [], folder)
+    model = get_encoder(encoder)
+    with working("opening the database"):
+        where = database_for(settings, fresh=fresh)
+    outcomes: list[Outcome] = []
+    for path in paths:
+        outcomes.append(_measure(load(path), model, where, k, legs))
+        _show(outcomes[-1])
+    if run:
+        _write_run(run, outcomes)
+    if as_json:
+        as_json.write_text(json.dumps(_figures(outcomes), indent=1, ensure_ascii=False) + "\n")
+
+
+def _measure(
+    data: DataSet, model: Embed | None, where: str, k: int, legs: Sequence[str] | None
+) -> Outcome:
+    # It needs numpy, which comes with the encoders: words alone are measured without.
+    from memdb.bench.vectors import CachedEncoder
+
+    cached = CachedEncoder(model, data.name) if model else None
+    tenant = f"{data.name}/{model.name if model else 'none'}"
+    try:
+        with (
+            Memory(where, tenant=tenant, encoder=cached, create_tenant=True) as memory,
+            progress() as display,
+        ):
+            watcher = _Display(display, data.size, has_encoder=cached is not None)
+            work, ids = store_all(memory, data, watcher)
+            note(f"{data.name}: {work.new:,} stored, {work.known:,} there already")
+            questions = sum(len(scope.questions) for scope in data.scopes)
+            task = display.add_task("asking", total=questions, unit="questions")
+            return ask_all(
+                memory, data, ids, k=k, legs=legs, progress=lambda: display.advance(task)
+            )
+    finally:
+        if cached:
+            cached.save()
+
+
+class _Display:
+    """Shows the progress of storing."""
+
+    def __init__(self, display: Progress, size: int, *, has_encoder: bool) -> None:
+        self._display = display
+        self._store = display.add_task("storing", total=size, unit="records")
+        self._encode = display.add_task("encoding", total=size, unit="records", visible=has_encoder)
+
+    def stored(self, records: Sequence[Record], events: Sequence[AppendedEvent]) -> None:
+        self._display.advance(self._store, len(records))
+        self._display.advance(self._encode, sum(not event.is_new for event in events))
+
+    def encoded(self, memories: int) -> None:
+        self._display.advance(self._encode, memories)
+
+    def bad(self, line: BadLine) -> None:
+        hang(err, Text(f"record {line.line}", "warn"), line.reason, 14)
+
+
+def _show(outcome: Outcome) -> None:
+    counts = ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in outcome.counts.items())
+    out.print(Text.assemble((outcome.name, "strong"), f"  {outcome.encoder}; in it: {counts}"))
+    table = plain_table("category", "n", *METRICS, right=("n", *METRICS))
+    for category, row in outcome.table.items():
+        cells = [f"{row[name]:.1f}" for name in METRICS]
+        table.add_row(category, f"{row['n']:,.0f}", *cells, style="strong" * (category == "all"))
+    out.print(table)
+    if outcome.latency:
+        ms = outcome.latency
+        note(
+            f"recall, without encoding: p50 {ms.p50:.1f} ms, p95 {ms.p95:.1f} ms, max {ms.max:.1f}"
+        )
+    if outcome.degraded:
+        note(f"{outcome.degraded} answers were poorer than they could be", "warn")
+
+
+def _write_run(file: Path, outcomes: Sequence[Outcome]) -> None:
+    with file.open("w", encoding="utf-8") as stream:
+        for outcome in outcomes:
+            for answer in outcome.answers:
+                line = {
+                    "scope": answer.scope,
+                    "id": answer.question,
+                    "ranked": answer.ranked,
+                    "ms": round(answer.ms, 3),
+                }
+                stream.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def _figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    return {
+        outcome.name: {
+            "encoder": outcome.encoder,
+            "counts": outcome.counts,
+            "categories": outcome.table,
+            "latency_ms": dataclasses.asdict(outcome.latency) if outcome.latency else None,
+        }
+        for outcome in outcomes
+    }
