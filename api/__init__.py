@@ -1,0 +1,1 @@
+"""memdb over HTTP: thin routes over `memdb.AsyncMemory`."""

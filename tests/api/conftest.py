@@ -1,0 +1,118 @@
+"""The service in this process, over a real database.
+
+Every answer any of these tests gets is compared with the OpenAPI document: its status and its
+media type must be declared for the route.
+"""
+
+import re
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+from fastapi import FastAPI
+
+from api.app import create_app
+from api.clients import Clients
+from memdb.models import Embed
+from memdb.models.fake import HashEncoder
+from memdb.settings import Settings
+
+Serve = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
+
+
+@pytest.fixture
+def tenant_name(dsn: str) -> str:
+    """A tenant of its own, committed in the database that tests share."""
+    name = f"http-{secrets.token_hex(6)}"
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("select memdb.create_tenant(p_name => %s)", [name])
+    return name
+
+
+@pytest.fixture
+def encoder() -> HashEncoder:
+    """The encoder of the service; put errors into its `faults`."""
+    return HashEncoder()
+
+
+@pytest.fixture
+def serve(dsn: str, tenant_name: str, encoder: HashEncoder) -> Serve:
+    """A context: `async with serve() as client:` runs the service; settings may be given."""
+
+    @asynccontextmanager
+    async def run(
+        *, encoder: Embed | str | None = encoder, max_body_bytes: int = 2**20, **given: Any
+    ) -> AsyncIterator[httpx.AsyncClient]:
+        settings = Settings(**{"dsn": dsn, "tenant": tenant_name, "pool_min_size": 0, **given})
+        clients = Clients(settings, encoder=encoder)
+        app = create_app(clients=clients, max_body_bytes=max_body_bytes)
+        async with app.router.lifespan_context(app), _client(app) as client:
+            yield client
+
+    return run
+
+
+@pytest.fixture
+async def client(serve: Serve) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the service."""
+    async with serve() as client:
+        yield client
+
+
+def _client(app: FastAPI) -> httpx.AsyncClient:
+    # Errors of the app become answers, as with a real server.
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    declared = _declared(app)
+
+    async def compare(response: httpx.Response) -> None:
+        await response.aread()
+        request = response.request
+        for (method, path), answers in declared.items():
+            if method == request.method and path.fullmatch(request.url.path):
+                media_type = response.headers["content-type"].partition(";")[0]
+                assert (response.status_code, media_type) in answers, response.text
+
+    return httpx.AsyncClient(
+        transport=transport, base_url="http://memdb.test", event_hooks={"response": [compare]}
+    )
+
+
+def _declared(app: FastAPI) -> dict[tuple[str, re.Pattern[str]], set[tuple[int, str]]]:
+    """The (status, media type) pairs that the document declares, by method and path."""
+    return {
+        (method.upper(), re.compile(re.sub(r"\{\w+\}", "[^/]+", path))): {
+            (int(status), media_type)
+            for status, answer in operation["responses"].items()
+            for media_type in answer.get("content", {})
+        }
+        for path, operations in app.openapi()["paths"].items()
+        for method, operation in operations.items()
+    }
+
+
+@pytest.fixture
+def remember(client: httpx.AsyncClient) -> Callable[..., Awaitable[dict[str, Any]]]:
+    """A factory: `await remember("text", user="ann")` keeps one memory; gives its reference."""
+
+    async def keep(text: str, **fields: Any) -> dict[str, Any]:
+        answer = await client.post("/v1/memories", json={"memories": [{"text": text, **fields}]})
+        assert answer.status_code == 201, answer.text
+        return answer.json()["memories"][0]
+
+    return keep
+
+
+@pytest.fixture
+def observe(client: httpx.AsyncClient) -> Callable[..., Awaitable[dict[str, Any]]]:
+    """A factory: `await observe("text", session="s")` stores one event; gives its reference."""
+
+    async def store(text: str, **fields: Any) -> dict[str, Any]:
+        answer = await client.post("/v1/events", json={"events": [{"text": text, **fields}]})
+        assert answer.status_code == 201, answer.text
+        return answer.json()["events"][0]
+
+    return store
