@@ -317,6 +317,8 @@ _STANDARD: dict[str, tuple[type[MemdbError], str | None]] = {
     "3F000": (NotAvailable, "Install memdb into this database: memdb migrate"),
     "42P01": (NotAvailable, "Install memdb into this database: memdb migrate"),
     "42883": (NotAvailable, "Bring this database to this release: memdb migrate"),
+    "42P05": (NotAvailable, "Behind PgBouncer set MEMDB_PREPARE_STATEMENTS=false."),
+    "26000": (NotAvailable, "Behind PgBouncer set MEMDB_PREPARE_STATEMENTS=false."),
     "54": (TooLarge, None),
     "22": (InvalidArgument, None),
     "23505": (Conflict, None),

@@ -61,6 +61,7 @@ def fail_event(
     error: str,
     raw_output: str | None = None,
     charge: bool = True,
+    wait_seconds: int = 0,
 ) -> Call[str]:
     """Give a claimed event back with the reason it failed; returns its state."""
     return call(
@@ -72,6 +73,7 @@ def fail_event(
         arg("error", "text", error),
         arg("raw_output", "text", raw_output),
         arg("charge", "boolean", charge),
+        arg("wait_seconds", "integer", wait_seconds),
     )
 
 

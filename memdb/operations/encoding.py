@@ -2,16 +2,15 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from memdb import calls
 from memdb.errors import MemoryNotFound, ModelConflict, ModelNotFound, VectorMismatch
 from memdb.scope import Scope, enqueue_missing
-from memdb.steps import Encode, Operation, run
+from memdb.steps import Encode, Operation, offload, run
 from memdb.types import PendingEmbedding
 from memdb.wire import vector_text
 
-__all__ = ["ENCODER_CHANGED", "embed_pending", "encode"]
+__all__ = ["ENCODER_CHANGED", "embed_pending", "encode_passages", "encode_query"]
 
 log = logging.getLogger("memdb")
 
@@ -22,14 +21,35 @@ ENCODER_CHANGED = (VectorMismatch, ModelConflict, ModelNotFound)
 _BATCH = 64
 
 
-def encode(texts: Sequence[str], *, is_query: bool) -> Operation[Sequence[Sequence[float]] | None]:
-    """Return the vectors, or None where the encoder fails, whatever its reason."""
+def encode_passages(texts: Sequence[str]) -> Operation[list[str] | None]:
+    """Return the vectors of texts to be found, as text; None where the encoder fails."""
     try:
-        return (yield Encode(texts, is_query)) if texts else []
+        return (yield from _vectors(texts)) if texts else []
     except Exception as error:
-        # An encoder may be anybody's code: no failure of it may cost a memory or an answer.
-        log.warning("the encoder failed: %s", error, exc_info=True)
+        _note_failure(error)
         return None
+
+
+def encode_query(text: str) -> Operation[Sequence[float] | None]:
+    """Return the vector of a question, or None where the encoder fails."""
+    try:
+        return (yield Encode([text], is_query=True))[0]
+    except Exception as error:
+        _note_failure(error)
+        return None
+
+
+def _note_failure(error: Exception) -> None:
+    # An encoder may be anybody's code: no failure of it may cost a memory or an answer.
+    log.warning("the encoder failed: %s", error, exc_info=True)
+
+
+def _vectors(texts: Sequence[str]) -> Operation[list[str]]:
+    rows: Sequence[Sequence[float]] = yield Encode(texts, is_query=False)
+    vectors = yield from offload(lambda: [vector_text(row) for row in rows])
+    if len(vectors) != len(texts):
+        raise VectorMismatch(f"the encoder gave {len(vectors)} vectors for {len(texts)} texts")
+    return vectors
 
 
 def embed_pending(
@@ -74,7 +94,7 @@ def embed_pending(
 def _embed(scope: Scope, model: str, pending: Sequence[PendingEmbedding]) -> Operation[int]:
     """Encode and store some texts; where they fail together, one by one."""
     try:
-        vectors: Sequence[Sequence[float]] = yield Encode([one.text for one in pending], False)
+        vectors = yield from _vectors([one.text for one in pending])
     except Exception as error:
         is_passing = bool(getattr(error, "retryable", False))
         if len(pending) == 1 or is_passing:
@@ -86,11 +106,25 @@ def _embed(scope: Scope, model: str, pending: Sequence[PendingEmbedding]) -> Ope
         for one in pending:
             done += yield from _embed(scope, model, [one])
         return done
-    items = [
-        {"memory_id": one.memory_id, "version": one.version, "vector": vector_text(vector)}
-        for one, vector in zip(pending, vectors, strict=True)
-    ]
-    return (yield from _store(scope, model, items))
+    return (yield from _store(scope, model, list(zip(pending, vectors, strict=True))))
+
+
+def _store(scope: Scope, model: str, encoded: list[tuple[PendingEmbedding, str]]) -> Operation[int]:
+    """Store vectors, passing over memories forgotten meanwhile, and vectors that are none."""
+    while encoded:
+        items = [
+            {"memory_id": one.memory_id, "version": one.version, "vector": vector}
+            for one, vector in encoded
+        ]
+        try:
+            return (yield from run(calls.record_embeddings(scope.tenant_id, model, items)))[0]
+        except (MemoryNotFound, VectorMismatch) as error:
+            if error.index is None:
+                raise
+            one, _ = encoded.pop(error.index)
+            if isinstance(error, VectorMismatch):
+                yield from _give_back(scope, model, [one], error)
+    return 0
 
 
 def _give_back(
@@ -102,16 +136,3 @@ def _give_back(
             scope.tenant_id, model, one.memory_id, one.version, str(error)[:2000]
         )
         yield from run(call)
-
-
-def _store(scope: Scope, model: str, items: list[dict[str, Any]]) -> Operation[int]:
-    """Store vectors, passing over memories that were forgotten while their text was encoded."""
-    while items:
-        try:
-            call = calls.record_embeddings(scope.tenant_id, model, items)
-            return (yield from run(call))[0]
-        except MemoryNotFound as error:
-            if error.index is None:
-                raise
-            del items[error.index]
-    return 0

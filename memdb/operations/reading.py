@@ -9,7 +9,7 @@ from memdb import calls
 from memdb.errors import NamespaceNotFound, TimedOut
 from memdb.explanation import Explanation
 from memdb.models.text import is_blank
-from memdb.operations.encoding import ENCODER_CHANGED, encode
+from memdb.operations.encoding import ENCODER_CHANGED, encode_query
 from memdb.scope import Scope
 from memdb.statement import Call
 from memdb.steps import Operation, Run, run
@@ -96,11 +96,10 @@ def _encode_query(
         degraded.append("encoder")
     if scope.encoder is None or is_blank(query):
         return None
-    vectors = yield from encode([query], is_query=True)
-    if vectors is None:
+    vector = yield from encode_query(query)
+    if vector is None:
         degraded.append("encoder")
-        return None
-    return vectors[0]
+    return vector
 
 
 def _recall_rows(

@@ -10,12 +10,11 @@ from memdb import calls
 from memdb.db import ask
 from memdb.items import Draft, Source, draft, event_item
 from memdb.models.text import is_blank
-from memdb.operations.encoding import ENCODER_CHANGED, encode
+from memdb.operations.encoding import ENCODER_CHANGED, encode_passages
 from memdb.scope import Scope
 from memdb.statement import Call
 from memdb.steps import Operation, offload, run, transact
 from memdb.types import EdgeRef, EventRef, MemoryRef, RecordedMemory
-from memdb.wire import vector_text
 
 __all__ = ["observe", "observe_many", "relate", "remember", "remember_many"]
 
@@ -184,14 +183,12 @@ def _encode_drafts(scope: Scope, drafts: Sequence[Draft]) -> Operation[dict[int,
         calls.compose_passages(scope.tenant_id, [_preview(d) for d in drafts])
     )
     wanted = [passages[place] for place in places if not is_blank(passages[place].text)]
-    rows = yield from encode([passage.text for passage in wanted], is_query=False)
-    if rows is None:
+    vectors = yield from encode_passages([passage.text for passage in wanted])
+    if vectors is None:
         return {}
-    vectors: dict[int, str] = {}
-    for passage, row in zip(wanted, rows, strict=True):
+    for passage in wanted:
         drafts[passage.ordinal].memory["heading"] = passage.heading
-        vectors[passage.ordinal] = vector_text(row)
-    return vectors
+    return {passage.ordinal: vector for passage, vector in zip(wanted, vectors, strict=True)}
 
 
 # What the heading of a memory is made of, and what it stands before.

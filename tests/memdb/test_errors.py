@@ -51,6 +51,7 @@ def test_a_code_of_a_later_release_gets_the_class_of_its_family(family, cls) -> 
         ("42501", errors.AccessDenied),
         ("42883", errors.NotAvailable),
         ("3F000", errors.NotAvailable),
+        ("42P05", errors.NotAvailable),
         ("22P02", errors.InvalidArgument),
         ("23505", errors.Conflict),
         ("23514", errors.InvalidArgument),

@@ -169,6 +169,18 @@ def test_a_failing_encoder_costs_the_vector_and_not_the_memory(error: Exception)
     assert "vector" not in memories_sent(played)[0]
 
 
+@pytest.mark.parametrize("vectors", [[[float("nan")] * 8], [], [[1.0] * 8] * 2])
+def test_an_encoder_that_returns_nonsense_costs_no_memory(vectors: Any) -> None:
+    played = player()
+    played.encode = lambda texts: vectors
+    ref = played.play(operations.remember(scope(encoder=ENCODER), "text"))
+    assert ref == MemoryRef(200, 1, "created", has_vector=False)
+    found = recalling([row()], encoder=lambda texts: vectors).play(
+        operations.recall(scope(encoder=ENCODER), "tea?")
+    )
+    assert len(found) == 1
+
+
 @pytest.mark.parametrize(
     "error", [errors.VectorMismatch(), errors.ModelConflict(), errors.ModelNotFound()]
 )
@@ -437,6 +449,24 @@ def test_a_memory_forgotten_while_it_was_encoded_is_passed_over() -> None:
     assert played.play(operations.embed_pending(scope(encoder=ENCODER))) == 2
     sent = played.called("record_embeddings")[-1]["embeddings"].obj
     assert [item["memory_id"] for item in sent] == [1, 3]
+
+
+def test_a_vector_the_database_refuses_is_given_back() -> None:
+    """Of length 0, say: no number in it is wrong, but it has no direction."""
+    refused = errors.VectorMismatch("no direction", detail={"index": 0})
+    played = late(pending(1, 2), record_embeddings=[refused, stored])
+    assert played.play(operations.embed_pending(scope(encoder=ENCODER))) == 1
+    assert [call["memory"] for call in played.called("fail_embedding")] == [1]
+
+
+def test_a_vector_that_is_none_is_given_back() -> None:
+    def encode(texts: list[str]) -> Any:
+        return [[float("nan") if text == "text 2" else 1.0] * 8 for text in texts]
+
+    played = late(pending(1, 2))
+    played.encode = encode
+    assert played.play(operations.embed_pending(scope(encoder=ENCODER))) == 1
+    assert [call["memory"] for call in played.called("fail_embedding")] == [2]
 
 
 def test_what_was_recorded_before_the_encoder_can_be_asked_for() -> None:
