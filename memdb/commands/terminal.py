@@ -31,7 +31,6 @@ from rich.theme import Theme
 
 from memdb.db import to_memdb_error
 from memdb.errors import MemdbError, TenantNotFound
-from memdb.models import ModelError
 
 __all__ = [
     "err",
@@ -185,8 +184,6 @@ def show_error(error: BaseException) -> None:
     match error:
         case MemdbError():
             _block(_message(error), _hint(error), getattr(error, "log", ""), _notes(error))
-        case ModelError():
-            _block(error.message, error.hint)
         case OSError():
             _block(f"{error.filename or 'file'}: {error.strerror or error}", None)
         case ImportError():

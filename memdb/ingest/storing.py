@@ -16,12 +16,11 @@ from memdb.errors import MemdbError, MemoryNotFound
 from memdb.ingest.reading import Record
 from memdb.items import event_item
 from memdb.models.text import is_blank
-from memdb.operations.encoding import ENCODER_CHANGED, encode
+from memdb.operations.encoding import ENCODER_CHANGED, encode_passages
 from memdb.scope import Scope
 from memdb.statement import Call
 from memdb.steps import Operation, offload, run, transact
 from memdb.types import AppendedEvent, PendingEmbedding
-from memdb.wire import vector_text
 
 __all__ = ["LONGEST_MEMORY", "Stored", "encode_stored", "fold_keywords", "store"]
 
@@ -157,11 +156,11 @@ def encode_stored(
     done = 0
     for start in range(0, len(pending), _ENCODED_AT_ONCE):
         part = pending[start : start + _ENCODED_AT_ONCE]
-        vectors = yield from encode([one.text for one in part], is_query=False)
+        vectors = yield from encode_passages([one.text for one in part])
         if vectors is None or scope.encoder is None:
             break
         items = [
-            {"memory_id": one.memory_id, "version": one.version, "vector": vector_text(vector)}
+            {"memory_id": one.memory_id, "version": one.version, "vector": vector}
             for one, vector in zip(part, vectors, strict=True)
         ]
         try:
