@@ -129,9 +129,9 @@ as $$
 begin
   select array_agg(s.memory_id order by s.score desc, s.memory_id), array_agg(s.score order by s.score desc, s.memory_id)
     into memory_ids, scores
-    from (select h.memory_id, memdb._saturate(memdb._presence(h.length, p_mean)) * sum(t.idf) as score
+    from (select x.memory_id, memdb._saturate(memdb._presence(x.length, p_mean)) * sum(t.idf) as score
             from (select v.memory_id, length(w.keyword) - case when v.user_id is null then 2 else 3 end as length,
-                         tsvector_to_array(ts_filter(w.keyword, '{a}')) as terms
+                         unnest(tsvector_to_array(ts_filter(w.keyword, '{a}'))) as term
                     from memdb.memory_version v
                     cross join lateral (
                       select from memdb.memory m
@@ -139,10 +139,9 @@ begin
                          and memdb._is_recallable(m, p_namespaces, p_user, p_session, p_types, p_statuses)
                       offset 0) m
                     cross join lateral (select setweight(v.keyword, 'A', p_terms) as keyword offset 0) w
-                   where v.tenant_id = p_tenant and v.keyword @@ p_query and v.retired_at is null) h
-            cross join lateral unnest(h.terms) x (term)
+                   where v.tenant_id = p_tenant and v.keyword @@ p_query and v.retired_at is null) x
             join unnest(p_terms, p_idf) t (term, idf) on t.term = x.term
-           group by h.memory_id, h.length
+           group by x.memory_id, x.length
            order by 2 desc, 1
            limit p_limit) s;
 end $$;

@@ -46,7 +46,8 @@ comment on function memdb._query_vector (integer, real[]) is 'The query''s vecto
 -- Rows of embedding repeat what never changes (namespace, user, type), so these filters cost no
 -- look-up; a session is few rows, found by its own index; the caller applies the rest. `+ 0` keeps
 -- the planner from answering with a nearest-neighbour index, which would filter afterwards and
--- come back with too few rows. Cold vectors are read where archived memories are asked for.
+-- come back with too few rows. With and without namespaces are two statements: "null or any of"
+-- in one would use no index. Cold vectors are read where archived memories are asked for.
 create or replace function memdb._nearest_exact (
   p_tenant     integer,
   p_namespaces integer[],
@@ -71,13 +72,22 @@ begin
        where m.tenant_id = p_tenant and m.session_id = p_session
        order by 3 desc, 1
        limit p_limit;
+  elsif p_namespaces is not null then
+    return query
+      select n.memory_id, n.version, -n.distance
+        from (select e.memory_id, e.version, (e.vector <#> p_vector) + 0 as distance
+                from memdb.embedding e
+               where e.tenant_id = p_tenant and e.model_id = p_model and e.namespace_id = any (p_namespaces)
+                 and (p_user is null or e.user_id is null or e.user_id = p_user)
+                 and (p_types is null or e.type = any (p_types))
+               order by 3, 1
+               limit p_limit) n;
   else
     return query
       select n.memory_id, n.version, -n.distance
         from (select e.memory_id, e.version, (e.vector <#> p_vector) + 0 as distance
                 from memdb.embedding e
                where e.tenant_id = p_tenant and e.model_id = p_model
-                 and (p_namespaces is null or e.namespace_id = any (p_namespaces))
                  and (p_user is null or e.user_id is null or e.user_id = p_user)
                  and (p_types is null or e.type = any (p_types))
                order by 3, 1

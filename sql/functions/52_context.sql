@@ -130,16 +130,14 @@ begin
   term as materialized (
     select t.* from unnest(p_terms, p_idf) with ordinality t (term, idf, number)),
   held as materialized (
-    select r.place, t.number, memdb._presence(v.length, p_mean) as weight
-      from row r
-      cross join lateral (
-        select tsvector_to_array(ts_filter(w.keyword, '{a}')) as terms,
-               length(w.keyword) - case when v.user_id is null then 2 else 3 end as length
-          from memdb.memory_version v
-          cross join lateral (select setweight(v.keyword, 'A', p_terms) as keyword offset 0) w
-         where v.tenant_id = p_tenant and v.memory_id = r.memory_id and v.version = r.version
-        offset 0) v
-      cross join lateral unnest(v.terms) x (term)
+    select x.place, t.number, memdb._presence(x.length, p_mean) as weight
+      from (select r.place, length(v.keyword) - v.scope as length, unnest(tsvector_to_array(ts_filter(v.keyword, '{a}'))) as term
+              from row r
+              cross join lateral (
+                select setweight(v.keyword, 'A', p_terms) as keyword, case when v.user_id is null then 2 else 3 end as scope
+                  from memdb.memory_version v
+                 where v.tenant_id = p_tenant and v.memory_id = r.memory_id and v.version = r.version
+                offset 0) v) x
       join term t on t.term = x.term),
   pooled as (
     select c.place, h.number, sum(h.weight * d.share) as weight

@@ -67,7 +67,7 @@ begin
         from unnest(p_memory_ids, p_versions, p_places, p_reached, p_keyword) r (memory_id, version, place, reached, keyword)),
     candidate as (
       select r.*, m.importance, m.confidence, m.trust, m.status, m.tier, m.namespace_id,
-             r.keyword + memdb._time_bonus(m.occurred_at, p_from_at, p_to_at, p_worth) as score
+             r.keyword + case when p_from_at is null then 0 else memdb._time_bonus(m.occurred_at, p_from_at, p_to_at, p_worth) end as score
         from row r
         cross join lateral (select m.* from memdb.memory m where m.tenant_id = p_tenant and m.memory_id = r.memory_id offset 0) m
        where r.reached is not null),
@@ -75,24 +75,29 @@ begin
       select c.*
         from (select c.*, row_number() over (partition by c.reached order by c.score desc, c.memory_id) as depth from candidate c) c
        where c.reached = 'near' or c.depth <= p_limit or c.memory_id = any (p_nearest)),
-    near as materialized (
-      select r.place, -(e.vector <#> p_vector) as similarity
-        from row r
+    around as materialized (
+      select p.place, d.step, r.memory_id, r.version
+        from pooled p
+        cross join generate_series(-p_width, p_width) d (step)
+        join row r on r.place = p.place + d.step
+       where p_vector is not null),
+    measured as materialized (
+      select n.memory_id, -(e.vector <#> p_vector) as similarity
+        from (select distinct a.memory_id, a.version from around a) n
         cross join lateral (
           select e.vector from memdb.embedding e
-           where e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = r.memory_id and e.version = r.version
+           where e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = n.memory_id and e.version = n.version
           union all
           select e.vector from memdb.embedding_cold e
-           where e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = r.memory_id and e.version = r.version) e
-       where p_vector is not null
-         and exists (select from pooled p where p.place between r.place - p_width and r.place + p_width)),
+           where e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = n.memory_id and e.version = n.version) e),
     middle as materialized (
-      select avg(n.similarity) as mean from near n join pooled p on p.place = n.place),
+      select avg(m.similarity) as mean from around a join measured m on m.memory_id = a.memory_id where a.step = 0),
     close as (
-      select p.place, sum((n.similarity - (select d.mean from middle d)) * case when n.place = p.place then 1 else 0.1 end) as closeness
-        from pooled p
-        join near n on n.place between p.place - p_width and p.place + p_width
-       group by p.place)
+      select a.place, sum((m.similarity - d.mean) * case a.step when 0 then 1 else 0.1 end) as closeness
+        from around a
+        join measured m on m.memory_id = a.memory_id
+        cross join middle d
+       group by a.place)
     select p.memory_id, p.version, null::bigint, p.score, coalesce(c.closeness, 0),
            ln(memdb._memory_factor(p.importance, p.confidence, p.trust, p.status, p.tier)) + coalesce(ln(g.weight), 0)
            + case when memdb._is_named(e.speaker, p_query, v_words) then 0.4 else 0 end
@@ -105,7 +110,7 @@ begin
         on g.tenant_id = p_tenant and g.agent_id = p_agent and g.namespace_id = p.namespace_id
       left join close c on c.place = p.place
     union all
-    select null, null, e.event_id, f.score + memdb._time_bonus(e.occurred_at, p_from_at, p_to_at, p_worth), 0,
+    select null, null, e.event_id, f.score + case when p_from_at is null then 0 else memdb._time_bonus(e.occurred_at, p_from_at, p_to_at, p_worth) end, 0,
            case when memdb._is_named(e.speaker, p_query, v_words) then 0.4 else 0 end
       from unnest(p_event_ids, p_fresh) f (event_id, score)
       join memdb.event e on e.tenant_id = p_tenant and e.event_id = f.event_id;
