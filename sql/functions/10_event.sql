@@ -46,7 +46,7 @@ begin
     key             := v_item ->> 'key';
     content_hash    := memdb._content_hash(concat_ws(E'\x1f', kind, session, speaker, text, input::text, output::text));
     perform memdb._check_event(ordinal, kind, text, input, output, user_id, agent_id, speaker, key, trust, parent, metadata);
-    perform memdb._check_time(ordinal, occurred_at, time_zone);
+    perform memdb._check_time(ordinal, v_item ->> 'occurred_at', time_zone);
     if key is null and occurred_at is not null then
       key := 'at:' || extract(epoch from occurred_at) || ':' || encode(content_hash, 'hex');
     end if;
@@ -97,15 +97,17 @@ begin
 end $$;
 comment on function memdb._check_event (integer, text, text, jsonb, jsonb, text, text, text, text, real, integer, jsonb) is 'Refuse an event whose fields are missing, out of range or too large.';
 
--- _check_time: refuse a time that is infinite and a zone PostgreSQL does not know.
-create or replace function memdb._check_time (p_index integer, p_at timestamptz, p_zone text)
+-- _check_time: refuse a time that is no date or not finite, and a zone PostgreSQL does not know.
+--
+-- "now" and "yesterday" are times to PostgreSQL, but not to whoever reads the event later.
+create or replace function memdb._check_time (p_index integer, p_at text, p_zone text)
   returns void
   language plpgsql volatile
 as $$
 begin
-  if not isfinite(p_at) then
-    perform memdb._raise('MD006', 'a time must be finite', jsonb_build_object('index', p_index, 'field', 'occurred_at'),
-      'Leave the field out where the time is not known.');
+  if p_at !~ '^\s*[0-9]' then
+    perform memdb._raise('MD006', 'a time must be a date', jsonb_build_object('index', p_index, 'field', 'occurred_at'),
+      'Give times as ISO 8601 with an offset; leave the field out where the time is not known.');
   end if;
   if p_zone <> 'UTC' then
     perform timezone(p_zone, now());
@@ -114,7 +116,7 @@ exception when invalid_parameter_value then
   perform memdb._raise('MD006', 'no such time zone', jsonb_build_object('index', p_index, 'field', 'time_zone'),
     'Use an IANA name such as Asia/Shanghai.');
 end $$;
-comment on function memdb._check_time (integer, timestamptz, text) is 'Refuse a time that is infinite and a zone PostgreSQL does not know.';
+comment on function memdb._check_time (integer, text, text) is 'Refuse a time that is no date or not finite, and a zone PostgreSQL does not know.';
 
 -- _open_sessions: make the sessions a batch names, and lock them.
 --
@@ -253,6 +255,8 @@ create or replace function memdb.append_events (
   returns table (ordinal integer, event_id bigint, session_id bigint, sequence integer, is_new boolean)
   language plpgsql volatile security definer rows 100
   set search_path = pg_catalog, memdb, pg_temp
+  -- Every look-up is by key; a table not analyzed yet looks small enough to read whole.
+  set enable_seqscan = off
 as $$
 begin
   perform memdb._authorize(p_tenant, true);
