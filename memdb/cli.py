@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from memdb.commands import bench, doctor, ingest, memories, models, schema, server
+from memdb.commands import bench, demo, doctor, ingest, memories, models, schema, server
 from memdb.commands.terminal import out, show_error, show_logs
 
 __all__ = ["app"]
@@ -54,7 +54,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (server, schema, memories, ingest, models, doctor, bench):
+for group in (server, schema, memories, ingest, models, doctor, demo, bench):
     group.register(app)
 
 

@@ -2,18 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-import psycopg
-from psycopg import sql
-
-from memdb import embedded, migrate
+from memdb import migrate
 from memdb.bench.data import DataSet, Question
 from memdb.bench.score import Answered, Latency, Table, summarise
 from memdb.client import Memory
-from memdb.errors import InvariantBroken, ServerUnavailable
+from memdb.errors import InvariantBroken
 from memdb.ingest import BadLine, Ingest, Record, Watcher
 from memdb.models import Embed
+from memdb.scratch import scratch_database
 from memdb.settings import Settings
 from memdb.types import AppendedEvent, RecallResult
 
@@ -54,26 +51,10 @@ def database_for(settings: Settings, *, fresh: bool = False) -> str:
     Args:
         fresh: drop what is there first; only in the embedded server.
     """
-    if settings.dsn:
-        migrate.check(settings.dsn).require()
-        return settings.dsn
-    server = embedded.start(settings.data_dir)
-    dsn = server.dsn(DATABASE)
-    if fresh:
-        _execute(server.dsn(), "drop database if exists {} with (force)")
-    try:
-        state = migrate.check(dsn)
-    except ServerUnavailable:
-        _execute(server.dsn(), "create database {}")
-        state = migrate.check(dsn)
-    if not state.is_current:
-        migrate.upgrade(dsn)
-    return dsn
-
-
-def _execute(dsn: str, statement: Any) -> None:
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(sql.SQL(statement).format(sql.Identifier(DATABASE)))
+    if settings.dsn is None:
+        return scratch_database(settings, DATABASE, fresh=fresh)
+    migrate.check(settings.dsn).require()
+    return settings.dsn
 
 
 # --- storing -----------------------------------------------------------------------
