@@ -2,14 +2,13 @@
 
 import asyncio
 import logging
-from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
 from psycopg_pool import AsyncConnectionPool
 
-from memdb import AsyncMemory, MemdbError, migrate
+from memdb import AsyncMemory, migrate
 from memdb.embedded import EmbeddedError
 from memdb.errors import ModelConflict, NotAvailable, ServerUnavailable, VectorMismatch
 from memdb.locate import locate
@@ -89,13 +88,13 @@ class Clients:
 
     async def close(self) -> None:
         """Close the connections; the embedded server goes on running."""
-        tasks = [task for task in (self._warming, self._checking) if task]
+        begun: list[asyncio.Task[Any] | None] = [self._warming, self._checking, self._opening]
+        tasks = [task for task in begun if task]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._opening is not None:
-            with suppress(MemdbError):
-                await (await self._opening).pool.close()
+        if self._opening and not self._opening.cancelled() and not self._opening.exception():
+            await self._opening.result().pool.close()
 
     def _make(self, tenant: str, pool: AsyncConnectionPool[Any]) -> AsyncMemory:
         # Only the embedded server's own tenant appears by itself: a misspelt one must not.
@@ -130,7 +129,8 @@ class Clients:
     async def _warm(self) -> None:
         try:
             await self.get()
-        except MemdbError as error:
+        except Exception as error:
+            # Whoever asks first meets it again, and gets the answer.
             log.warning("not ready yet: %s", error)
 
     async def _within(self, seconds: float, task: "asyncio.Task[Any]") -> Any:

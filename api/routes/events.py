@@ -36,7 +36,7 @@ async def append_events(batch: NewEvents, memory: MemoryDep, response: Response)
 
     With a `key` or a time, sending the same step again is safe: it is stored once.
     """
-    stored = await memory.observe_many([event.given() for event in batch.events])
+    stored = await memory.observe_many(batch.given()["events"])
     if not any(event.is_new for event in stored):
         response.status_code = status.HTTP_200_OK
     return {"events": stored}

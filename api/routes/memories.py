@@ -49,7 +49,7 @@ async def record_memories(batch: NewMemories, memory: MemoryDep, response: Respo
 
     Event, memory, vector and relations appear in one transaction, after the texts were encoded.
     """
-    recorded = await memory.remember_many([item.given() for item in batch.memories])
+    recorded = await memory.remember_many(batch.given()["memories"])
     if all(item.outcome == "unchanged" for item in recorded):
         response.status_code = status.HTTP_200_OK
     return {"memories": recorded}
