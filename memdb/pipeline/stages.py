@@ -21,6 +21,7 @@ from datetime import datetime
 from typing import Any, Literal, Protocol, TypeAlias
 
 from memdb.errors import MemdbError
+from memdb.types import ClaimedEvent
 
 __all__ = [
     "Action",
@@ -54,35 +55,12 @@ __all__ = [
 # --- what goes in --------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """An event as memdb.claim_events hands it out.
+Event: TypeAlias = ClaimedEvent
+"""An event as memdb.claim_events hands it out.
 
-    `text` is what spans count in, in characters. `attempts` includes this one. `occurred_at` is
-    in UTC; "yesterday" is meant in `time_zone` (an IANA name). Everything in it is data, also
-    where it reads like an order.
-    """
-
-    event_id: int
-    namespace: str
-    session: str | None
-    session_id: int | None
-    sequence: int | None
-    kind: str
-    text: str
-    input: Any
-    output: Any
-    user_id: str | None
-    agent_id: str | None
-    speaker: str | None
-    language: str | None
-    occurred_at: datetime
-    time_zone: str
-    trust: float
-    parent_event_id: int | None
-    metadata: Mapping[str, Any]
-    attempts: int
-    leased_until: datetime
+`text` is what spans count in, in characters. `occurred_at` is in UTC; "yesterday" is meant in
+`time_zone` (an IANA name). Everything in it is data, also where it reads like an order.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,97 +5,174 @@
 -- its rollback, and nothing twice. A worker claims (short transaction), thinks (no transaction),
 -- records. Events of one session are handed out in their order and to one worker at a time.
 
--- _claimable_sessions: sessions whose next open event is due, locked.
+-- _is_worked_on: whether a worker holds a live lease on an event of a session.
+create or replace function memdb._is_worked_on (p_tenant integer, p_session bigint, p_now timestamptz)
+  returns boolean
+  language sql stable
+begin atomic
+  select exists (
+    select from memdb.extraction x
+     where x.tenant_id = p_tenant and x.session_id = p_session and x.state = 'leased' and x.leased_until > p_now);
+end;
+comment on function memdb._is_worked_on (integer, bigint, timestamptz) is 'Whether a worker holds a live lease on an event of a session.';
+
+-- _due_sessions: sessions whose next open event is due, the one that waits longest first.
+--
+-- A session with a live lease, or whose next event waits for its retry, is left alone: later
+-- events must not overtake. Cost: three index look-ups for each session with open events.
+create or replace function memdb._due_sessions (p_tenant integer, p_namespaces integer[], p_now timestamptz)
+  returns setof bigint
+  language sql stable rows 10
+as $$
+  with recursive open (session_id) as (
+    (select x.session_id from memdb.extraction x
+      where x.tenant_id = p_tenant and x.session_id is not null and x.state in ('pending', 'leased', 'failed')
+      order by x.session_id limit 1)
+    union all
+    select (select x.session_id from memdb.extraction x
+             where x.tenant_id = p_tenant and x.session_id > o.session_id and x.state in ('pending', 'leased', 'failed')
+             order by x.session_id limit 1)
+      from open o
+     where o.session_id is not null)
+  select o.session_id
+    from open o
+    cross join lateral (
+      select x.event_id, x.state, x.next_at, x.namespace_id
+        from memdb.extraction x
+       where x.tenant_id = p_tenant and x.session_id = o.session_id and x.state in ('pending', 'leased', 'failed')
+       order by x.sequence limit 1) head
+   where (head.state = 'leased' or head.next_at <= p_now)
+     and (p_namespaces is null or head.namespace_id = any (p_namespaces))
+     and not memdb._is_worked_on(p_tenant, o.session_id, p_now)
+   order by head.event_id;
+$$;
+comment on function memdb._due_sessions (integer, integer[], timestamptz) is 'Sessions whose next open event is due, the one that waits longest first.';
+
+-- _next_events: the events at the head of a locked session that may be handed out together.
+--
+-- Whether the session is free is asked again: another claim may have been committed between the
+-- look and the lock. An event that was tried twice goes alone, so that one which kills its worker
+-- does not use up the attempts of those behind it.
+create or replace function memdb._next_events (
+  p_tenant  integer,
+  p_session bigint,
+  p_limit   integer,
+  p_now     timestamptz
+)
+  returns setof bigint
+  language sql volatile rows 20
+as $$
+  select x.event_id
+    from (select o.event_id, o.sequence,
+                 bool_and((o.state = 'leased' or o.next_at <= p_now) and (o.place = 1 or o.most_attempts < 2))
+                   over (order by o.sequence) as is_next
+            from (select x.event_id, x.sequence, x.state, x.next_at, row_number() over by_sequence as place,
+                         max(x.attempts) over by_sequence as most_attempts
+                    from memdb.extraction x
+                   where x.tenant_id = p_tenant and x.session_id = p_session and x.state in ('pending', 'leased', 'failed')
+                  window by_sequence as (order by x.sequence)
+                   order by x.sequence
+                   limit p_limit) o) x
+   where x.is_next and not memdb._is_worked_on(p_tenant, p_session, p_now)
+   order by x.sequence;
+$$;
+comment on function memdb._next_events (integer, bigint, integer, timestamptz) is 'The events at the head of a locked session that may be handed out together.';
+
+-- _claimable_events: events that are due, of as many free sessions as it takes, in order.
 --
 -- The session row is the mutex of a claim: `skip locked` lets several workers pick different
--- sessions at the same moment. A session with a live lease, or whose next event waits for its
--- retry, is left alone: later events must not overtake.
-create or replace function memdb._claimable_sessions (
+-- sessions at the same moment, and none waits for an append that is still open. A statement for each
+-- step, so that what is read after a lock is what others committed before.
+create or replace function memdb._claimable_events (
+  p_tenant     integer,
+  p_namespaces integer[],
+  p_limit      integer,
+  p_now        timestamptz
+)
+  returns bigint[]
+  language plpgsql volatile
+as $$
+declare
+  v_events  bigint[] := '{}';
+  v_session bigint;
+begin
+  for v_session in select d from memdb._due_sessions(p_tenant, p_namespaces, p_now) d loop
+    exit when cardinality(v_events) >= p_limit;
+    perform from memdb.session s where s.tenant_id = p_tenant and s.session_id = v_session for no key update skip locked;
+    if found then
+      v_events := v_events
+        || array(select e from memdb._next_events(p_tenant, v_session, p_limit - cardinality(v_events), p_now) e);
+    end if;
+  end loop;
+  if cardinality(v_events) < p_limit then
+    v_events := v_events
+      || array(select e from memdb._events_alone(p_tenant, p_namespaces, p_limit - cardinality(v_events), p_now) e);
+  end if;
+  return v_events;
+end $$;
+comment on function memdb._claimable_events (integer, integer[], integer, timestamptz) is 'Events that are due, of as many free sessions as it takes, in order.';
+
+-- _lease_events: lease events to a worker; returns those it got.
+--
+-- The state is asked once more, since the update may have waited for a worker whose lease ran out
+-- and who finished all the same. An event whose lease ran out three times as often as events
+-- may fail is dead: whoever takes it dies or hangs.
+create or replace function memdb._lease_events (
+  p_tenant integer,
+  p_worker text,
+  p_events bigint[],
+  p_until  timestamptz,
+  p_now    timestamptz
+)
+  returns bigint[]
+  language sql volatile
+as $$
+  with judged as (
+    update memdb.extraction x
+       set state = case when j.is_dead then 'dead' else 'leased' end,
+           worker = case when not j.is_dead then p_worker end,
+           leased_until = case when not j.is_dead then p_until end,
+           attempts = x.attempts + (not j.is_dead)::integer,
+           error = case when j.is_dead then 'the lease ran out each time: the worker died or did not answer' else x.error end
+      from (select e.event_id,
+                   o.state = 'leased'
+                   and o.attempts >= 3 * (memdb._policy(p_tenant, 'extraction_attempts', o.namespace_id))::integer as is_dead
+              from unnest(p_events) e (event_id)
+              join memdb.extraction o on o.tenant_id = p_tenant and o.event_id = e.event_id) j
+     where x.tenant_id = p_tenant and x.event_id = j.event_id
+       and (x.state in ('pending', 'failed') or (x.state = 'leased' and x.leased_until <= p_now))
+    returning x.event_id, x.state)
+  select coalesce(array_agg(j.event_id), '{}') from judged j where j.state = 'leased';
+$$;
+comment on function memdb._lease_events (integer, text, bigint[], timestamptz, timestamptz) is 'Lease events to a worker; returns those it got.';
+
+-- _events_alone: events without a session that are due, oldest first, locked.
+create or replace function memdb._events_alone (
   p_tenant     integer,
   p_namespaces integer[],
   p_limit      integer,
   p_now        timestamptz
 )
   returns setof bigint
-  language sql volatile rows 10
+  language sql volatile rows 20
 as $$
-  select s.session_id
-    from memdb.session s
-   where s.tenant_id = p_tenant
-     and s.session_id in (
-       with recursive open (session_id) as (
-         (select x.session_id from memdb.extraction x
-           where x.tenant_id = p_tenant and x.session_id is not null and x.state in ('pending', 'leased', 'failed')
-           order by x.session_id limit 1)
-         union all
-         select (select x.session_id from memdb.extraction x
-                  where x.tenant_id = p_tenant and x.session_id > o.session_id and x.state in ('pending', 'leased', 'failed')
-                  order by x.session_id limit 1)
-           from open o
-          where o.session_id is not null)
-       select o.session_id
-         from open o
-         cross join lateral (
-           select x.state, x.next_at, x.leased_until, x.namespace_id
-             from memdb.extraction x
-            where x.tenant_id = p_tenant and x.session_id = o.session_id and x.state in ('pending', 'leased', 'failed')
-            order by x.sequence limit 1) head
-        where case when head.state = 'leased' then head.leased_until <= p_now else head.next_at <= p_now end
-          and (p_namespaces is null or head.namespace_id = any (p_namespaces)))
-   order by s.session_id
+  select x.event_id from memdb.extraction x
+   where x.tenant_id = p_tenant and x.session_id is null and x.state in ('pending', 'leased', 'failed')
+     and case when x.state = 'leased' then x.leased_until <= p_now else x.next_at <= p_now end
+     and (p_namespaces is null or x.namespace_id = any (p_namespaces))
+   order by x.event_id
    limit p_limit
      for no key update skip locked;
 $$;
-comment on function memdb._claimable_sessions (integer, integer[], integer, timestamptz) is 'Sessions whose next open event is due, locked.';
-
--- _lease_events: lease to a worker the open events at the head of some sessions, and events without a session.
-create or replace function memdb._lease_events (
-  p_tenant     integer,
-  p_worker     text,
-  p_sessions   bigint[],
-  p_namespaces integer[],
-  p_limit      integer,
-  p_until      timestamptz,
-  p_now        timestamptz
-)
-  returns bigint[]
-  language sql volatile
-as $$
-  with head as (
-    select x.event_id
-      from unnest(p_sessions) w (session_id)
-      cross join lateral (
-        select x.* from memdb.extraction x
-         where x.tenant_id = p_tenant and x.session_id = w.session_id and x.state in ('pending', 'leased', 'failed')
-         order by x.sequence limit p_limit) x
-     where x.next_at <= p_now
-     order by x.session_id, x.sequence
-     limit p_limit
-  ), alone as (
-    select x.event_id from memdb.extraction x
-     where x.tenant_id = p_tenant and x.session_id is null and x.state in ('pending', 'leased', 'failed')
-       and case when x.state = 'leased' then x.leased_until <= p_now else x.next_at <= p_now end
-       and (p_namespaces is null or x.namespace_id = any (p_namespaces))
-     order by x.event_id
-     limit greatest(p_limit - (select count(*) from head), 0)
-       for no key update skip locked
-  ), leased as (
-    update memdb.extraction x
-       set state = 'leased', worker = p_worker, leased_until = p_until, attempts = least(x.attempts + 1, 32000)
-     where x.tenant_id = p_tenant
-       and x.event_id in (select h.event_id from head h union all select a.event_id from alone a)
-    returning x.event_id)
-  select coalesce(array_agg(l.event_id), '{}') from leased l;
-$$;
-comment on function memdb._lease_events (integer, text, bigint[], integer[], integer, timestamptz, timestamptz) is 'Lease to a worker the open events at the head of some sessions, and events without a session.';
+comment on function memdb._events_alone (integer, integer[], integer, timestamptz) is 'Events without a session that are due, oldest first, locked.';
 
 -- claim_events: take events that are still to become memories, for a limited time.
 --
 -- p_worker names the caller (complete_events and fail_event ask for it again); p_limit 1 to 1,000
--- events, of at most p_limit sessions; p_lease_seconds 1 to 86,400: after that another worker may
+-- events; p_lease_seconds 1 to 86,400: after that another worker may
 -- take them. Returns the events, each session's in order, with how often each was tried (this
 -- time included). Commit at once: the lease counts, no lock is held. Raises MD001, MD301.
--- Cost: one index look-up per session with open events, plus the rows returned.
+-- Cost: three index look-ups per session with open events, plus the rows returned.
 create or replace function memdb.claim_events (
   p_tenant        integer,
   p_worker        text,
@@ -120,9 +197,8 @@ begin
       jsonb_build_object('field', 'worker, limit or lease_seconds'));
   end if;
   v_scope := memdb._namespaces_granted(p_tenant, true);
-  v_events := memdb._lease_events(p_tenant, p_worker,
-    array(select s from memdb._claimable_sessions(p_tenant, v_scope, p_limit, v_now) s),
-    v_scope, p_limit, v_now + make_interval(secs => p_lease_seconds), v_now);
+  v_events := memdb._lease_events(p_tenant, p_worker, memdb._claimable_events(p_tenant, v_scope, p_limit, v_now),
+    v_now + make_interval(secs => p_lease_seconds), v_now);
   return query
     select e.event_id, n.path, s.external_id, e.session_id, e.sequence, e.kind, e.text, e.input, e.output, e.user_id,
            e.agent_id, e.speaker, e.language, e.occurred_at, e.time_zone, e.trust, e.parent_event_id, e.metadata,
@@ -139,13 +215,14 @@ comment on function memdb.claim_events (integer, text, integer, integer) is 'Tak
 -- _own_lease: stop unless the worker holds all of these events; their rows are locked.
 --
 -- Closes the race of a slow worker with the one that took over its expired lease: only the
--- holder of the row may finish it.
+-- holder of the row may finish it. Events of a namespace the caller may not write are not its own.
 create or replace function memdb._own_lease (p_tenant integer, p_worker text, p_event_ids bigint[])
   returns void
   language plpgsql volatile
 as $$
 declare
-  v_lost bigint;
+  v_scope integer[] := memdb._namespaces_granted(p_tenant, true);
+  v_lost  bigint;
 begin
   perform from memdb.extraction x
     where x.tenant_id = p_tenant and x.event_id = any (p_event_ids) order by x.event_id for no key update;
@@ -153,6 +230,7 @@ begin
     from unnest(p_event_ids) w (event_id)
     left join memdb.extraction x
       on x.tenant_id = p_tenant and x.event_id = w.event_id and x.state = 'leased' and x.worker = p_worker
+     and (v_scope is null or x.namespace_id = any (v_scope))
    where x.event_id is null
    limit 1;
   if found then
@@ -193,14 +271,16 @@ comment on function memdb.complete_events (integer, text, bigint[]) is 'Mark cla
 -- extraction_attempts are used up: then it is dead, kept and listed, and no longer holds up its
 -- session. Later events of the session that the worker holds go back too: they must not overtake.
 -- p_raw_output is kept up to 64 KiB. p_charge false gives the attempt back (a shutdown, a
--- broken connection: not the event's fault). Returns the new state. Raises MD204, MD301.
+-- broken connection: not the event's fault). p_wait_seconds is the least wait before the next try (an
+-- endpoint that asks for a pause). Returns the new state. Raises MD001, MD204, MD301.
 create or replace function memdb.fail_event (
-  p_tenant     integer,
-  p_worker     text,
-  p_event      bigint,
-  p_error      text,
-  p_raw_output text    default null,
-  p_charge     boolean default true
+  p_tenant       integer,
+  p_worker       text,
+  p_event        bigint,
+  p_error        text,
+  p_raw_output   text    default null,
+  p_charge       boolean default true,
+  p_wait_seconds integer default 0
 )
   returns text
   language plpgsql volatile security definer
@@ -210,6 +290,9 @@ declare
   v_row memdb.extraction;
 begin
   perform memdb._authorize(p_tenant, true);
+  if p_wait_seconds between 0 and 86400 is not true then
+    perform memdb._raise('MD001', 'a wait lasts 0 to 86,400 seconds', jsonb_build_object('field', 'wait_seconds'));
+  end if;
   perform memdb._own_lease(p_tenant, p_worker, array[p_event]);
   update memdb.extraction x
      set attempts = case when p_charge then x.attempts else greatest(x.attempts - 1, 0) end, worker = null,
@@ -217,9 +300,9 @@ begin
          state = case when p_charge
                        and x.attempts >= (memdb._policy(p_tenant, 'extraction_attempts', x.namespace_id))::integer
                       then 'dead' when p_charge then 'failed' else 'pending' end,
-         next_at = memdb.current_time() + case when not p_charge then interval '0' else
-           least(interval '1 hour', make_interval(secs =>
-             (memdb._policy(p_tenant, 'extraction_backoff_seconds', x.namespace_id))::float8 * 2 ^ least(x.attempts - 1, 12))) end
+         next_at = memdb.current_time() + greatest(make_interval(secs => p_wait_seconds),
+           case when p_charge then least(interval '1 hour', make_interval(secs =>
+             (memdb._policy(p_tenant, 'extraction_backoff_seconds', x.namespace_id))::float8 * 2 ^ least(x.attempts - 1, 12))) end)
    where x.tenant_id = p_tenant and x.event_id = p_event
   returning x.* into v_row;
   update memdb.extraction x
@@ -228,7 +311,7 @@ begin
      and x.state = 'leased' and x.worker = p_worker and v_row.state <> 'dead';
   return v_row.state;
 end $$;
-comment on function memdb.fail_event (integer, text, bigint, text, text, boolean) is 'Give a claimed event back with the reason it failed, and what the model said.';
+comment on function memdb.fail_event (integer, text, bigint, text, text, boolean, integer) is 'Give a claimed event back with the reason it failed, and what the model said.';
 
 -- failed_events: events that failed or are dead, with the reason and the raw output.
 --
@@ -290,7 +373,8 @@ comment on function memdb.retry_events (integer, bigint[]) is 'Put failed and de
 
 -- extend_lease: keep claimed events for longer, while a model is still thinking.
 --
--- Returns how many are still held; fewer than asked means the others are lost. Raises MD301.
+-- p_lease_seconds counts from now, 1 to 86,400. Returns how many are still held; fewer than asked
+-- means the others are lost. Raises MD001, MD301.
 create or replace function memdb.extend_lease (
   p_tenant        integer,
   p_worker        text,
@@ -305,6 +389,9 @@ declare
   v_count integer;
 begin
   perform memdb._authorize(p_tenant, true);
+  if p_lease_seconds between 1 and 86400 is not true then
+    perform memdb._raise('MD001', 'a lease lasts 1 to 86,400 seconds', jsonb_build_object('field', 'lease_seconds'));
+  end if;
   update memdb.extraction x set leased_until = memdb.current_time() + make_interval(secs => p_lease_seconds)
    where x.tenant_id = p_tenant and x.event_id = any (p_event_ids) and x.state = 'leased' and x.worker = p_worker;
   get diagnostics v_count = row_count;
