@@ -23,6 +23,8 @@ from tests.cluster import Cluster
 
 Connection = psycopg.Connection[Any]
 
+# A test that waits for a lock it holds itself fails instead of hanging.
+_SETTINGS = "-c lock_timeout=60s"
 _clone_numbers = itertools.count(1)
 _exit = pytest.StashKey[ExitStack]()
 _cluster = pytest.StashKey[Cluster]()
@@ -86,7 +88,7 @@ def db(dsn: str) -> Iterator[Connection]:
 
     Rows are named tuples.
     """
-    with psycopg.connect(dsn, row_factory=namedtuple_row) as connection:
+    with psycopg.connect(dsn, row_factory=namedtuple_row, options=_SETTINGS) as connection:
         yield connection
         connection.rollback()
 
@@ -100,7 +102,9 @@ class FreshDatabase:
 
     def connect(self, *, autocommit: bool = True) -> Connection:
         """Open a connection, closed at the end of the test; rows are named tuples."""
-        connection = psycopg.connect(self.dsn, autocommit=autocommit, row_factory=namedtuple_row)
+        connection = psycopg.connect(
+            self.dsn, autocommit=autocommit, row_factory=namedtuple_row, options=_SETTINGS
+        )
         self._connections.append(connection)
         return connection
 
