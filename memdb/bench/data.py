@@ -10,6 +10,7 @@ scope. `time` is ISO 8601, or a date; `session` and `speaker` may be null.
 
 import gzip
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,9 @@ from typing import Any
 from memdb.errors import InvalidArgument
 from memdb.ingest import BadLine, Record, read_object
 
-__all__ = ["DataSet", "Question", "Scope", "find", "load"]
+__all__ = ["DataSet", "Question", "Scope", "find", "load", "record_id"]
+
+_REPEATED = "\x1f"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,21 +130,20 @@ def _objects(file: Path) -> Iterator[Any]:
 
 def _scope(value: Any) -> Scope:
     scope = str(value["scope"])
-    records = tuple(
-        read_object(
-            number,
-            {
-                "kind": "observation",
-                "namespace": scope,
-                "key": str(record["id"]),
-                "session": record["session"],
-                "speaker": record["speaker"],
-                "occurred_at": record["time"],
-                "text": record["text"],
-            },
-        )
-        for number, record in enumerate(value["records"], start=1)
-    )
+    seen: Counter[str] = Counter()
+    records: list[Record | BadLine] = []
+    for number, record in enumerate(value["records"], start=1):
+        seen[str(record["id"])] += 1
+        item = {
+            "kind": "observation",
+            "namespace": scope,
+            "key": _key(str(record["id"]), seen[str(record["id"])]),
+            "session": record["session"],
+            "speaker": record["speaker"],
+            "occurred_at": record["time"],
+            "text": record["text"],
+        }
+        records.append(read_object(number, item))
     questions = tuple(
         Question(
             str(question["id"]),
@@ -151,4 +153,14 @@ def _scope(value: Any) -> Scope:
         )
         for question in value["questions"]
     )
-    return Scope(scope, records, questions)
+    return Scope(scope, tuple(records), questions)
+
+
+def _key(record_id: str, occurrence: int) -> str:
+    """Return an event key: a record that a file holds twice is stored twice."""
+    return record_id if occurrence == 1 else f"{record_id}{_REPEATED}{occurrence}"
+
+
+def record_id(key: str) -> str:
+    """Return the record an event key belongs to."""
+    return key.partition(_REPEATED)[0]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memdb import migrate
-from memdb.bench.data import DataSet, Question
+from memdb.bench.data import DataSet, Question, record_id
 from memdb.bench.score import Answered, Latency, Table, summarise
 from memdb.client import Memory
 from memdb.errors import InvariantBroken
@@ -69,7 +69,7 @@ class _Ids:
 
     def stored(self, records: Sequence[Record], events: Sequence[AppendedEvent]) -> None:
         for record, event in zip(records, events, strict=True):
-            self.records[event.event_id] = str(record.event["key"])
+            self.records[event.event_id] = record_id(str(record.event["key"]))
         self._watcher.stored(records, events)
 
     def encoded(self, memories: int) -> None:

@@ -246,6 +246,8 @@ def show_logs(*, debug: bool) -> None:
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG if debug else logging.WARNING)
     logger.propagate = False
+    # The pool reports each attempt to reconnect; what matters arrives as an error.
+    logging.getLogger("psycopg.pool").setLevel(logging.DEBUG if debug else logging.CRITICAL)
 
 
 class _LineHandler(logging.Handler):
