@@ -12,7 +12,7 @@ def _raised() -> dict[str, set[str]]:
     files = [*migrate.migrations_dir().rglob("*.sql"), *migrate.function_files()]
     for file in files:
         script = re.sub(r"--.*", "", file.read_text(encoding="utf-8"))
-        for code in re.findall(r"'(MD[0-9A-Z]{3})'", script):
+        for code in re.findall(r"'(MD[0-9]{3})'", script):
             found.setdefault(code, set()).add(file.name)
     return found
 

@@ -1,0 +1,2243 @@
+-- A fresh install, as pg_dump 18 writes it; functions by signature only.
+-- Rewritten by `make golden`, compared by a test: read its diff in review, never edit it.
+
+CREATE SCHEMA memdb;
+
+COMMENT ON SCHEMA memdb IS 'Long-term memory for agents. Its functions and views are the interface; its tables are private.';
+
+CREATE TYPE memdb._memory_item AS (
+	ordinal integer,
+	text text,
+	type text,
+	namespace_id integer,
+	user_id text,
+	agent_id text,
+	external_id text,
+	summary text,
+	heading text,
+	language text,
+	importance real,
+	confidence real,
+	tier text,
+	is_pinned boolean,
+	valid_from timestamp with time zone,
+	valid_to timestamp with time zone,
+	occurred_at timestamp with time zone,
+	metadata jsonb,
+	method text,
+	model text,
+	vector text,
+	entities jsonb,
+	edges jsonb,
+	content_hash bytea,
+	session_id bigint,
+	sequence integer,
+	event_id bigint,
+	trust real
+);
+
+COMMENT ON TYPE memdb._memory_item IS 'One checked and completed item of a batch of memories.';
+
+CREATE TYPE memdb._memory_place AS (
+	ordinal integer,
+	memory_id bigint,
+	version integer,
+	outcome text
+);
+
+COMMENT ON TYPE memdb._memory_place IS 'Which memory and version an item of a batch ended on, and how.';
+
+CREATE TYPE memdb._memory_source AS (
+	ordinal integer,
+	place smallint,
+	event_id bigint,
+	span_from integer,
+	span_to integer,
+	memory_id bigint,
+	memory_version integer,
+	namespace_id integer,
+	session_id bigint,
+	sequence integer,
+	occurred_at timestamp with time zone,
+	time_zone text,
+	user_id text,
+	agent_id text,
+	speaker text,
+	language text,
+	trust real
+);
+
+COMMENT ON TYPE memdb._memory_source IS 'One checked source of one item of a batch of memories.';
+
+CREATE TYPE memdb._truth_change AS (
+	subject text,
+	subject_id bigint,
+	version integer,
+	depth integer,
+	old_status text,
+	new_status text,
+	cause text,
+	root text,
+	root_id bigint
+);
+
+COMMENT ON TYPE memdb._truth_change IS 'One event or memory that a correction let fall, lifted or gave a new version.';
+
+CREATE TABLE memdb.edge (
+    tenant_id integer NOT NULL,
+    edge_id bigint NOT NULL,
+    namespace_id integer NOT NULL,
+    from_memory_id bigint NOT NULL,
+    to_memory_id bigint NOT NULL,
+    relation text NOT NULL,
+    weight real DEFAULT 1 NOT NULL,
+    confidence real DEFAULT 1 NOT NULL,
+    origin text DEFAULT 'caller'::text NOT NULL,
+    event_id bigint,
+    recorded_at timestamp with time zone NOT NULL,
+    retired_at timestamp with time zone,
+    CONSTRAINT edge_confidence_check CHECK (((confidence >= (0)::double precision) AND (confidence <= (1)::double precision))),
+    CONSTRAINT edge_loop_check CHECK ((from_memory_id <> to_memory_id)),
+    CONSTRAINT edge_origin_check CHECK ((origin = ANY (ARRAY['caller'::text, 'rule'::text, 'model'::text]))),
+    CONSTRAINT edge_recorded_check CHECK ((recorded_at < retired_at)),
+    CONSTRAINT edge_relation_check CHECK ((relation = ANY (ARRAY['premise'::text, 'cause'::text, 'refines'::text, 'opposes'::text, 'parallel'::text, 'next'::text]))),
+    CONSTRAINT edge_weight_check CHECK (((weight > (0)::double precision) AND (weight <= (1)::double precision)))
+);
+
+COMMENT ON TABLE memdb.edge IS 'A soft relation between two memories; fells nothing. Hard premises are in premise, turns of a session in (session, sequence).';
+
+CREATE TABLE memdb.justification (
+    tenant_id integer NOT NULL,
+    justification_id bigint NOT NULL,
+    namespace_id integer NOT NULL,
+    memory_id bigint NOT NULL,
+    version integer NOT NULL,
+    method text NOT NULL,
+    confidence real DEFAULT 1 NOT NULL,
+    model text,
+    supports boolean NOT NULL,
+    recorded_at timestamp with time zone NOT NULL,
+    CONSTRAINT justification_confidence_check CHECK (((confidence >= (0)::double precision) AND (confidence <= (1)::double precision))),
+    CONSTRAINT justification_method_check CHECK ((method = ANY (ARRAY['verbatim'::text, 'template'::text, 'rule'::text, 'model'::text, 'merge'::text, 'summary'::text, 'manual'::text])))
+);
+
+COMMENT ON TABLE memdb.justification IS 'One derivation of a memory version: it holds while all of its premises hold; any one justification is enough.';
+
+COMMENT ON COLUMN memdb.justification.supports IS 'Whether this is the one well-founded justification the memory stands on now.';
+
+CREATE TABLE memdb.memory (
+    tenant_id integer NOT NULL,
+    memory_id bigint NOT NULL,
+    namespace_id integer NOT NULL,
+    session_id bigint,
+    sequence integer,
+    version integer DEFAULT 1 NOT NULL,
+    user_id text,
+    agent_id text,
+    type text NOT NULL,
+    external_id text,
+    content_hash bytea NOT NULL,
+    status text DEFAULT 'active'::text NOT NULL,
+    tier text DEFAULT 'long_term'::text NOT NULL,
+    is_pinned boolean DEFAULT false NOT NULL,
+    importance real DEFAULT 5 NOT NULL,
+    confidence real DEFAULT 1 NOT NULL,
+    trust real DEFAULT 1 NOT NULL,
+    occurred_at timestamp with time zone NOT NULL,
+    recorded_at timestamp with time zone NOT NULL,
+    fades_at timestamp with time zone,
+    use_count integer DEFAULT 0 NOT NULL,
+    last_used_at timestamp with time zone,
+    CONSTRAINT memory_confidence_check CHECK (((confidence >= (0)::double precision) AND (confidence <= (1)::double precision))),
+    CONSTRAINT memory_external_check CHECK (((external_id <> ''::text) AND (char_length(external_id) <= 512))),
+    CONSTRAINT memory_importance_check CHECK (((importance >= (0)::double precision) AND (importance <= (10)::double precision))),
+    CONSTRAINT memory_status_check CHECK ((status = ANY (ARRAY['active'::text, 'stale'::text, 'superseded'::text, 'contradicted'::text, 'retracted'::text]))),
+    CONSTRAINT memory_tier_check CHECK ((tier = ANY (ARRAY['working'::text, 'short_term'::text, 'long_term'::text, 'archive'::text]))),
+    CONSTRAINT memory_trust_check CHECK (((trust >= (0)::double precision) AND (trust <= (1)::double precision))),
+    CONSTRAINT memory_type_check CHECK ((type = ANY (ARRAY['observation'::text, 'reasoning'::text, 'action'::text, 'result'::text, 'fact'::text, 'preference'::text, 'constraint'::text, 'decision'::text, 'summary'::text])))
+)
+WITH (fillfactor='80', autovacuum_vacuum_scale_factor='0.02', autovacuum_analyze_scale_factor='0.02');
+
+COMMENT ON TABLE memdb.memory IS 'One memory: the id that stays for life, and its state of today (status, tier, use); what it says is in memory_version.';
+
+COMMENT ON COLUMN memdb.memory.session_id IS 'With sequence: where its first source event stands, so that neighbouring turns are one index range.';
+
+COMMENT ON COLUMN memdb.memory.status IS 'active, stale (a support fell), superseded, contradicted, retracted; unindexed on purpose: a cascade stays a HOT update.';
+
+COMMENT ON COLUMN memdb.memory.trust IS 'Reliability of its best source, 0 to 1; a less trusted source never supersedes a more trusted one.';
+
+COMMENT ON COLUMN memdb.memory.fades_at IS 'Lower bound of the moment its strength crosses the threshold of its tier; null while pinned.';
+
+CREATE TABLE memdb.premise (
+    tenant_id integer NOT NULL,
+    justification_id bigint NOT NULL,
+    ordinal smallint NOT NULL,
+    namespace_id integer NOT NULL,
+    conclusion_id bigint NOT NULL,
+    event_id bigint,
+    span_from integer,
+    span_to integer,
+    memory_id bigint,
+    memory_version integer,
+    supports boolean NOT NULL,
+    added_at timestamp with time zone,
+    CONSTRAINT premise_source_check CHECK (((event_id IS NULL) <> (memory_id IS NULL))),
+    CONSTRAINT premise_span_check CHECK ((((span_from IS NULL) = (span_to IS NULL)) AND ((span_from IS NULL) OR (event_id IS NOT NULL)) AND (span_from >= 0) AND (span_from < span_to))),
+    CONSTRAINT premise_version_check CHECK (((memory_id IS NULL) = (memory_version IS NULL)))
+);
+
+COMMENT ON TABLE memdb.premise IS 'What a justification rests on: an event, with the quoted span of its text, or one version of a memory.';
+
+COMMENT ON COLUMN memdb.premise.conclusion_id IS 'The memory that rests on it, repeated from the justification so that a cascade reads one index.';
+
+COMMENT ON COLUMN memdb.premise.supports IS 'Repeated from the justification, for the same reason.';
+
+COMMENT ON COLUMN memdb.premise.added_at IS 'When add_premises added it; null = with its justification.';
+
+CREATE TABLE memdb.belief (
+    tenant_id integer NOT NULL,
+    namespace_id integer NOT NULL,
+    subject text NOT NULL,
+    subject_id bigint NOT NULL,
+    status text NOT NULL,
+    from_at timestamp with time zone NOT NULL,
+    to_at timestamp with time zone,
+    cause text NOT NULL,
+    root text,
+    root_id bigint,
+    depth integer DEFAULT 0 NOT NULL,
+    actor text,
+    reason text,
+    CONSTRAINT belief_depth_check CHECK ((depth >= 0)),
+    CONSTRAINT belief_root_check CHECK (((root = ANY (ARRAY['event'::text, 'memory'::text])) AND ((root IS NULL) = (root_id IS NULL)))),
+    CONSTRAINT belief_span_check CHECK ((from_at < to_at)),
+    CONSTRAINT belief_status_check CHECK ((status = ANY (ARRAY['stale'::text, 'superseded'::text, 'contradicted'::text, 'retracted'::text, 'corrected'::text]))),
+    CONSTRAINT belief_subject_check CHECK ((subject = ANY (ARRAY['event'::text, 'memory'::text])))
+)
+WITH (fillfactor='90');
+
+COMMENT ON TABLE memdb.belief IS 'Spans of time in which an event or a memory was not plainly active, with cause and root cause; no row means active.';
+
+CREATE TABLE memdb.memory_version (
+    tenant_id integer NOT NULL,
+    memory_id bigint NOT NULL,
+    version integer NOT NULL,
+    namespace_id integer NOT NULL,
+    user_id text,
+    text text NOT NULL,
+    summary text,
+    heading text,
+    language text,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    event_id bigint,
+    valid_from timestamp with time zone,
+    valid_to timestamp with time zone,
+    recorded_at timestamp with time zone NOT NULL,
+    retired_at timestamp with time zone,
+    keyword tsvector GENERATED ALWAYS AS (memdb.keyword_text_v1(text, heading, language, memdb.scope_lexemes_v1(tenant_id, namespace_id, user_id))) STORED NOT NULL,
+    replaced jsonb,
+    CONSTRAINT memory_version_recorded_check CHECK ((recorded_at < retired_at)),
+    CONSTRAINT memory_version_text_check CHECK ((text <> ''::text)),
+    CONSTRAINT memory_version_valid_check CHECK ((valid_from < valid_to)),
+    CONSTRAINT memory_version_version_check CHECK ((version >= 1))
+)
+WITH (fillfactor='95');
+
+COMMENT ON TABLE memdb.memory_version IS 'What a memory said, version by version; only retired_at is ever set later.';
+
+COMMENT ON COLUMN memdb.memory_version.heading IS 'Words indexed and embedded with the text but not shown: date and speaker.';
+
+COMMENT ON COLUMN memdb.memory_version.event_id IS 'The event that caused this version.';
+
+COMMENT ON COLUMN memdb.memory_version.valid_from IS 'World axis: when it began to be true; null = always.';
+
+COMMENT ON COLUMN memdb.memory_version.recorded_at IS 'Belief axis: when memdb began to say so; retired_at is when it stopped.';
+
+COMMENT ON COLUMN memdb.memory_version.replaced IS 'Set with retired_at: type, importance, confidence, trust and occurred_at the memory had with this version.';
+
+CREATE TABLE memdb.rederivation (
+    tenant_id integer NOT NULL,
+    memory_id bigint NOT NULL,
+    version integer NOT NULL,
+    namespace_id integer NOT NULL,
+    attempts smallint DEFAULT 0 NOT NULL,
+    next_at timestamp with time zone NOT NULL,
+    leased_until timestamp with time zone,
+    worker text,
+    error text,
+    CONSTRAINT rederivation_attempts_check CHECK ((attempts >= 0))
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02');
+
+COMMENT ON TABLE memdb.rederivation IS 'Stale memories a model is to look at again, where policy when_stale says derive; a row goes when it is done or the memory stands again.';
+
+CREATE TABLE memdb.review_item (
+    tenant_id integer NOT NULL,
+    review_id bigint NOT NULL,
+    namespace_id integer NOT NULL,
+    kind text NOT NULL,
+    memory_id bigint NOT NULL,
+    version integer NOT NULL,
+    other_memory_id bigint,
+    other_version integer,
+    event_id bigint,
+    question text NOT NULL,
+    details jsonb DEFAULT '{}'::jsonb NOT NULL,
+    confidence real,
+    state text DEFAULT 'open'::text NOT NULL,
+    decision text,
+    decided_by text,
+    decided_at timestamp with time zone,
+    recorded_at timestamp with time zone NOT NULL,
+    effects jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT review_item_decision_check CHECK (((state = 'decided'::text) = (decided_at IS NOT NULL))),
+    CONSTRAINT review_item_kind_check CHECK ((kind = ANY (ARRAY['conflict'::text, 'uncertain'::text, 'stale'::text]))),
+    CONSTRAINT review_item_sides_check CHECK ((((other_memory_id IS NULL) = (other_version IS NULL)) AND (other_memory_id <> memory_id) AND ((kind <> 'conflict'::text) OR (other_memory_id IS NOT NULL)))),
+    CONSTRAINT review_item_state_check CHECK ((state = ANY (ARRAY['open'::text, 'decided'::text])))
+);
+
+COMMENT ON TABLE memdb.review_item IS 'What a person is asked to decide: two memories that cannot both be true, a write that is uncertain, a memory that lost its support.';
+
+COMMENT ON COLUMN memdb.review_item.memory_id IS 'The memory in question; of a conflict the newer side, other_memory_id being the older.';
+
+COMMENT ON COLUMN memdb.review_item.effects IS 'What the decision changed: contradicted and retracted memories, the event and version it made, the confidence before; reopen_review undoes it.';
+
+CREATE TABLE memdb.event (
+    tenant_id integer NOT NULL,
+    event_id bigint NOT NULL,
+    namespace_id integer NOT NULL,
+    session_id bigint,
+    sequence integer,
+    kind text NOT NULL,
+    text text DEFAULT ''::text NOT NULL,
+    input jsonb,
+    output jsonb,
+    user_id text,
+    agent_id text,
+    speaker text,
+    language text,
+    parent_event_id bigint,
+    occurred_at timestamp with time zone NOT NULL,
+    time_zone text DEFAULT 'UTC'::text NOT NULL,
+    recorded_at timestamp with time zone DEFAULT memdb."current_time"() NOT NULL,
+    trust real DEFAULT 1 NOT NULL,
+    idempotency_key text,
+    content_hash bytea NOT NULL,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT event_content_check CHECK (((text <> ''::text) OR (input IS NOT NULL) OR (output IS NOT NULL))),
+    CONSTRAINT event_kind_check CHECK ((kind = ANY (ARRAY['user_message'::text, 'assistant_message'::text, 'system_message'::text, 'tool_call'::text, 'tool_result'::text, 'thought'::text, 'answer'::text, 'observation'::text, 'recall'::text, 'reflection'::text, 'correction'::text, 'document'::text]))),
+    CONSTRAINT event_sequence_check CHECK (((session_id IS NULL) = (sequence IS NULL))),
+    CONSTRAINT event_trust_check CHECK (((trust >= (0)::double precision) AND (trust <= (1)::double precision)))
+);
+
+COMMENT ON TABLE memdb.event IS 'Every observed step, stored first and never changed: the ground all memories rest on.';
+
+COMMENT ON COLUMN memdb.event.text IS 'What was said or done, as plain text; quoted spans of premises are offsets into it (in characters, 0-based).';
+
+COMMENT ON COLUMN memdb.event.occurred_at IS 'When it happened in the world; time_zone is the speaker''s zone, needed to resolve "yesterday".';
+
+COMMENT ON COLUMN memdb.event.recorded_at IS 'When memdb accepted it; the belief axis.';
+
+CREATE TABLE memdb.embedding_model (
+    tenant_id integer NOT NULL,
+    model_id integer NOT NULL,
+    name text NOT NULL,
+    dimensions integer NOT NULL,
+    state text DEFAULT 'active'::text NOT NULL,
+    fingerprint text,
+    registered_at timestamp with time zone DEFAULT memdb."current_time"() NOT NULL,
+    CONSTRAINT embedding_model_dimensions_check CHECK (((dimensions >= 1) AND (dimensions <= 3800))),
+    CONSTRAINT embedding_model_name_check CHECK (((name <> ''::text) AND (char_length(name) <= 200))),
+    CONSTRAINT embedding_model_state_check CHECK ((state = ANY (ARRAY['filling'::text, 'active'::text, 'retired'::text])))
+);
+
+COMMENT ON TABLE memdb.embedding_model IS 'Encoders whose vectors a tenant keeps; one is active, another may be filling beside it.';
+
+CREATE TABLE memdb.embedding (
+    tenant_id integer NOT NULL,
+    model_id integer NOT NULL,
+    memory_id bigint NOT NULL,
+    version integer NOT NULL,
+    namespace_id integer NOT NULL,
+    user_id text,
+    type text NOT NULL,
+    vector public.halfvec NOT NULL
+);
+ALTER TABLE ONLY memdb.embedding ALTER COLUMN vector SET STORAGE PLAIN;
+
+COMMENT ON TABLE memdb.embedding IS 'Unit vectors of memory versions that recall searches; rows come and go but are never updated.';
+
+CREATE TABLE memdb.embedding_cold (
+    tenant_id integer CONSTRAINT embedding_tenant_id_not_null NOT NULL,
+    model_id integer CONSTRAINT embedding_model_id_not_null NOT NULL,
+    memory_id bigint CONSTRAINT embedding_memory_id_not_null NOT NULL,
+    version integer CONSTRAINT embedding_version_not_null NOT NULL,
+    namespace_id integer CONSTRAINT embedding_namespace_id_not_null NOT NULL,
+    user_id text,
+    type text CONSTRAINT embedding_type_not_null NOT NULL,
+    vector public.halfvec CONSTRAINT embedding_vector_not_null NOT NULL
+);
+
+COMMENT ON TABLE memdb.embedding_cold IS 'Vectors that left the hot table (archived memories); no nearest-neighbour index, scanned exactly when asked for.';
+
+ALTER TABLE memdb.event ALTER COLUMN event_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME memdb.event_event_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE memdb.extraction (
+    tenant_id integer NOT NULL,
+    event_id bigint NOT NULL,
+    namespace_id integer NOT NULL,
+    session_id bigint,
+    sequence integer,
+    state text DEFAULT 'pending'::text NOT NULL,
+    attempts smallint DEFAULT 0 NOT NULL,
+    next_at timestamp with time zone DEFAULT memdb."current_time"() NOT NULL,
+    leased_until timestamp with time zone,
+    worker text,
+    error text,
+    raw_output text,
+    finished_at timestamp with time zone,
+    CONSTRAINT extraction_attempts_check CHECK ((attempts >= 0)),
+    CONSTRAINT extraction_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'leased'::text, 'done'::text, 'failed'::text, 'dead'::text])))
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02');
+
+COMMENT ON TABLE memdb.extraction IS 'Work still to be done on an event: state, lease, attempts, last error and the raw model output that caused it.';
+
+CREATE TABLE memdb.namespace (
+    tenant_id integer NOT NULL,
+    namespace_id integer NOT NULL,
+    path text NOT NULL,
+    visibility text DEFAULT 'shared'::text NOT NULL,
+    owner_agent_id text,
+    created_at timestamp with time zone DEFAULT memdb."current_time"() NOT NULL,
+    CONSTRAINT namespace_owner_check CHECK (((visibility <> 'private'::text) OR (owner_agent_id IS NOT NULL))),
+    CONSTRAINT namespace_path_check CHECK ((((char_length(path) >= 1) AND (char_length(path) <= 255)) AND (path !~ '(^/|/$|//|[[:cntrl:]])'::text) AND (path !~ '(^|/)\.\.?(/|$)'::text))),
+    CONSTRAINT namespace_visibility_check CHECK ((visibility = ANY (ARRAY['shared'::text, 'private'::text, 'public'::text])))
+);
+
+COMMENT ON TABLE memdb.namespace IS 'A slash path inside a tenant (team/support) that memories live under; appears on first write.';
+
+COMMENT ON COLUMN memdb.namespace.visibility IS 'shared: agents may read and write unless a grant says otherwise; private: only owner_agent_id and granted agents; public: every agent reads, granted agents write.';
+
+CREATE TABLE memdb.session (
+    tenant_id integer NOT NULL,
+    session_id bigint NOT NULL,
+    namespace_id integer NOT NULL,
+    external_id text NOT NULL,
+    user_id text,
+    agent_id text,
+    next_sequence integer DEFAULT 1 NOT NULL,
+    token_budget integer DEFAULT 4000 NOT NULL,
+    started_at timestamp with time zone DEFAULT memdb."current_time"() NOT NULL,
+    last_event_at timestamp with time zone,
+    CONSTRAINT session_budget_check CHECK ((token_budget > 0)),
+    CONSTRAINT session_external_check CHECK (((external_id <> ''::text) AND (char_length(external_id) <= 512)))
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.05');
+
+COMMENT ON TABLE memdb.session IS 'One conversation or task: who takes part, and the next sequence number, which orders its events without gaps.';
+
+ALTER TABLE memdb.memory ALTER COLUMN memory_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME memdb.memory_memory_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE VIEW memdb.memories WITH (security_invoker='true') AS
+ SELECT m.tenant_id,
+    m.memory_id,
+    m.version,
+    n.path AS namespace,
+    m.user_id,
+    m.agent_id,
+    m.type,
+    m.external_id,
+    v.text,
+    v.summary,
+    v.heading,
+    v.language,
+    m.status,
+    m.tier,
+    m.is_pinned,
+    m.importance,
+    m.confidence,
+    m.trust,
+    m.occurred_at,
+    v.valid_from,
+    v.valid_to,
+    v.recorded_at,
+    v.metadata,
+    m.session_id,
+    m.sequence,
+    m.use_count,
+    m.last_used_at
+   FROM ((memdb.memory m
+     JOIN memdb.memory_version v ON (((v.tenant_id = m.tenant_id) AND (v.memory_id = m.memory_id) AND (v.version = m.version))))
+     JOIN memdb.namespace n ON (((n.tenant_id = m.tenant_id) AND (n.namespace_id = m.namespace_id))));
+
+COMMENT ON VIEW memdb.memories IS 'Every memory with what it says today and its state, whatever its status.';
+
+CREATE TABLE memdb.tenant (
+    tenant_id integer NOT NULL,
+    name text NOT NULL,
+    created_at timestamp with time zone DEFAULT memdb."current_time"() NOT NULL,
+    truth_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    CONSTRAINT tenant_name_check CHECK (((name <> ''::text) AND (char_length(name) <= 200)))
+);
+
+COMMENT ON TABLE memdb.tenant IS 'The outermost wall: nothing in memdb refers across two tenants.';
+
+COMMENT ON COLUMN memdb.tenant.truth_at IS 'Time of the last correction: the next one is later, whatever the clock does, so that its time names it.';
+
+ALTER TABLE memdb.justification ALTER COLUMN justification_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME memdb.justification_justification_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE memdb.keyword_queue (
+    tenant_id integer NOT NULL,
+    queue_id bigint NOT NULL,
+    namespace_id integer NOT NULL,
+    memory_id bigint,
+    version integer,
+    lexemes text[],
+    sign smallint DEFAULT 1 NOT NULL,
+    CONSTRAINT keyword_queue_sign_check CHECK ((sign = ANY (ARRAY['-1'::integer, 1]))),
+    CONSTRAINT keyword_queue_source_check CHECK (((memory_id IS NULL) <> (lexemes IS NULL)))
+);
+
+COMMENT ON TABLE memdb.keyword_queue IS 'Versions that came into (+1) or left (-1, with their lexemes) the keyword statistics since the last fold.';
+
+CREATE TABLE memdb.agent_grant (
+    tenant_id integer NOT NULL,
+    agent_id text NOT NULL,
+    namespace_id integer NOT NULL,
+    can_read boolean DEFAULT true NOT NULL,
+    can_write boolean DEFAULT false NOT NULL,
+    weight real DEFAULT 1 NOT NULL,
+    granted_at timestamp with time zone DEFAULT memdb."current_time"() NOT NULL,
+    CONSTRAINT agent_grant_agent_check CHECK ((agent_id <> ''::text)),
+    CONSTRAINT agent_grant_weight_check CHECK (((weight > (0)::double precision) AND (weight <= (10)::double precision)))
+);
+
+COMMENT ON TABLE memdb.agent_grant IS 'What one agent may do in one namespace, and how much a memory from there weighs in its recall.';
+
+CREATE TABLE memdb.alembic_version (
+    version_num character varying(32) NOT NULL
+);
+
+COMMENT ON TABLE memdb.alembic_version IS 'The newest revision of migrations/versions this database has had.';
+
+CREATE TABLE memdb.assertion (
+    tenant_id integer NOT NULL,
+    memory_id bigint NOT NULL,
+    version integer NOT NULL,
+    ordinal smallint NOT NULL,
+    namespace_id integer NOT NULL,
+    user_id text,
+    subject text NOT NULL,
+    attribute text NOT NULL,
+    value text NOT NULL,
+    is_single boolean NOT NULL,
+    is_negated boolean DEFAULT false NOT NULL,
+    CONSTRAINT assertion_attribute_check CHECK ((attribute ~ '^[a-z][a-z0-9_]{0,62}$'::text)),
+    CONSTRAINT assertion_subject_check CHECK (((subject <> ''::text) AND (char_length(subject) <= 200))),
+    CONSTRAINT assertion_value_check CHECK (((value <> ''::text) AND (char_length(value) <= 500)))
+);
+
+COMMENT ON TABLE memdb.assertion IS 'What a version of a memory says, as far as it fits into subject, attribute and value: how a changed fact finds the old one.';
+
+COMMENT ON COLUMN memdb.assertion.subject IS 'Case-folded and in one Unicode form, like an entity''s alias; value the same.';
+
+COMMENT ON COLUMN memdb.assertion.is_single IS 'Two values of one subject exclude each other (one lives in one place); otherwise they stand side by side.';
+
+CREATE TABLE memdb.assessment (
+    tenant_id integer NOT NULL,
+    assessment_id bigint NOT NULL,
+    namespace_id integer NOT NULL,
+    event_id bigint NOT NULL,
+    span_from integer,
+    span_to integer,
+    outcome text NOT NULL,
+    reason text,
+    importance real,
+    components jsonb DEFAULT '{}'::jsonb NOT NULL,
+    confidence real,
+    memory_id bigint,
+    version integer,
+    recorded_at timestamp with time zone NOT NULL,
+    CONSTRAINT assessment_memory_check CHECK ((((memory_id IS NULL) = (outcome = 'dropped'::text)) AND ((memory_id IS NULL) = (version IS NULL)))),
+    CONSTRAINT assessment_outcome_check CHECK ((outcome = ANY (ARRAY['created'::text, 'confirmed'::text, 'versioned'::text, 'unchanged'::text, 'dropped'::text]))),
+    CONSTRAINT assessment_span_check CHECK ((((span_from IS NULL) = (span_to IS NULL)) AND (span_from >= 0) AND (span_from < span_to)))
+);
+
+COMMENT ON TABLE memdb.assessment IS 'Why the words of an event were kept or dropped: one row for each statement the pipeline saw, append-only.';
+
+COMMENT ON COLUMN memdb.assessment.components IS 'What the importance was made of, each 0 to 1: density, emotion, task, novelty.';
+
+ALTER TABLE memdb.assessment ALTER COLUMN assessment_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME memdb.assessment_assessment_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE memdb.edge ALTER COLUMN edge_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME memdb.edge_edge_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE memdb.embedding_model ALTER COLUMN model_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME memdb.embedding_model_model_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE memdb.embedding_queue (
+    tenant_id integer NOT NULL,
+    model_id integer NOT NULL,
+    memory_id bigint NOT NULL,
+    version integer NOT NULL,
+    namespace_id integer NOT NULL,
+    attempts smallint DEFAULT 0 NOT NULL,
+    leased_until timestamp with time zone,
+    error text
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02');
+
+COMMENT ON TABLE memdb.embedding_queue IS 'Memory versions still without a vector of a model; a version has either a vector or a row here.';
+
+CREATE TABLE memdb.entity (
+    tenant_id integer NOT NULL,
+    entity_id bigint NOT NULL,
+    namespace_id integer NOT NULL,
+    name text NOT NULL,
+    type text DEFAULT 'thing'::text NOT NULL,
+    merged_into bigint,
+    recorded_at timestamp with time zone DEFAULT memdb."current_time"() NOT NULL,
+    CONSTRAINT entity_merged_check CHECK ((merged_into <> entity_id)),
+    CONSTRAINT entity_name_check CHECK (((name <> ''::text) AND (char_length(name) <= 500)))
+);
+
+COMMENT ON TABLE memdb.entity IS 'A person, place, product or thing that memories of one namespace mention.';
+
+CREATE VIEW memdb.entities WITH (security_invoker='true') AS
+ SELECT e.tenant_id,
+    e.entity_id,
+    n.path AS namespace,
+    e.name,
+    e.type,
+    e.merged_into,
+    e.recorded_at
+   FROM (memdb.entity e
+     JOIN memdb.namespace n ON (((n.tenant_id = e.tenant_id) AND (n.namespace_id = e.namespace_id))));
+
+COMMENT ON VIEW memdb.entities IS 'Persons, places, products and things that memories mention; merged ones point to what they became.';
+
+CREATE TABLE memdb.entity_alias (
+    tenant_id integer NOT NULL,
+    namespace_id integer NOT NULL,
+    alias text NOT NULL,
+    entity_id bigint NOT NULL,
+    CONSTRAINT entity_alias_alias_check CHECK (((alias <> ''::text) AND (char_length(alias) <= 500)))
+);
+
+COMMENT ON TABLE memdb.entity_alias IS 'Every spelling of an entity, case-folded; the way a mention finds its entity.';
+
+ALTER TABLE memdb.entity ALTER COLUMN entity_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME memdb.entity_entity_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE VIEW memdb.events WITH (security_invoker='true') AS
+ SELECT e.tenant_id,
+    e.event_id,
+    n.path AS namespace,
+    s.external_id AS session,
+    e.sequence,
+    e.kind,
+    e.text,
+    e.input,
+    e.output,
+    e.user_id,
+    e.agent_id,
+    e.speaker,
+    e.language,
+    e.parent_event_id,
+    e.occurred_at,
+    e.time_zone,
+    e.recorded_at,
+    e.trust,
+    e.idempotency_key,
+    e.metadata,
+    COALESCE(b.status, 'active'::text) AS status
+   FROM (((memdb.event e
+     JOIN memdb.namespace n ON (((n.tenant_id = e.tenant_id) AND (n.namespace_id = e.namespace_id))))
+     LEFT JOIN memdb.session s ON (((s.tenant_id = e.tenant_id) AND (s.session_id = e.session_id))))
+     LEFT JOIN memdb.belief b ON (((b.tenant_id = e.tenant_id) AND (b.subject = 'event'::text) AND (b.subject_id = e.event_id) AND (b.to_at IS NULL))));
+
+COMMENT ON VIEW memdb.events IS 'Every event as it was observed, with its session by name and whether it still counts.';
+
+ALTER TABLE memdb.keyword_queue ALTER COLUMN queue_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME memdb.keyword_queue_queue_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE memdb.lexeme_stat (
+    tenant_id integer NOT NULL,
+    namespace_id integer NOT NULL,
+    lexeme text NOT NULL,
+    documents integer NOT NULL,
+    max_weight real NOT NULL
+)
+WITH (fillfactor='80');
+
+COMMENT ON TABLE memdb.lexeme_stat IS 'How many current versions of a namespace hold a lexeme, and the largest BM25 term weight seen, an upper bound.';
+
+CREATE VIEW memdb.memory_versions WITH (security_invoker='true') AS
+ SELECT v.tenant_id,
+    v.memory_id,
+    v.version,
+    (v.version = m.version) AS is_current,
+    n.path AS namespace,
+    v.user_id,
+    m.type,
+    v.text,
+    v.summary,
+    v.heading,
+    v.language,
+    v.metadata,
+    v.event_id,
+    v.valid_from,
+    v.valid_to,
+    v.recorded_at,
+    v.retired_at
+   FROM ((memdb.memory_version v
+     JOIN memdb.memory m ON (((m.tenant_id = v.tenant_id) AND (m.memory_id = v.memory_id))))
+     JOIN memdb.namespace n ON (((n.tenant_id = v.tenant_id) AND (n.namespace_id = v.namespace_id))));
+
+COMMENT ON VIEW memdb.memory_versions IS 'Everything memories ever said, version by version, with both time axes.';
+
+CREATE TABLE memdb.mention (
+    tenant_id integer NOT NULL,
+    memory_id bigint NOT NULL,
+    entity_id bigint NOT NULL,
+    namespace_id integer NOT NULL
+);
+
+COMMENT ON TABLE memdb.mention IS 'Which memory speaks of which entity.';
+
+CREATE TABLE memdb.model_call (
+    tenant_id integer NOT NULL,
+    call_id bigint NOT NULL,
+    recorded_at timestamp with time zone NOT NULL,
+    namespace_id integer NOT NULL,
+    purpose text NOT NULL,
+    model text NOT NULL,
+    prompt_hash bytea NOT NULL,
+    event_ids bigint[] DEFAULT '{}'::bigint[] NOT NULL,
+    outcome text DEFAULT 'open'::text NOT NULL,
+    tokens_held integer DEFAULT 0 NOT NULL,
+    tokens_in integer,
+    tokens_out integer,
+    cost numeric(16,8),
+    latency_ms real,
+    finished_at timestamp with time zone,
+    error text,
+    request jsonb,
+    response text,
+    CONSTRAINT model_call_finished_check CHECK (((outcome = 'open'::text) = (finished_at IS NULL))),
+    CONSTRAINT model_call_model_check CHECK (((model <> ''::text) AND (char_length(model) <= 200))),
+    CONSTRAINT model_call_outcome_check CHECK ((outcome = ANY (ARRAY['open'::text, 'ok'::text, 'cached'::text, 'invalid'::text, 'refused'::text, 'unavailable'::text]))),
+    CONSTRAINT model_call_purpose_check CHECK ((purpose ~ '^[a-z][a-z0-9_]{0,62}$'::text)),
+    CONSTRAINT model_call_tokens_check CHECK (((tokens_held >= 0) AND (tokens_in >= 0) AND (tokens_out >= 0)))
+)
+PARTITION BY RANGE (recorded_at);
+
+COMMENT ON TABLE memdb.model_call IS 'Every call of a model: opened before it is sent, closed once with what came of it.';
+
+COMMENT ON COLUMN memdb.model_call.event_ids IS 'The events whose words are in request and response: what erasing one of them has to look at.';
+
+COMMENT ON COLUMN memdb.model_call.outcome IS 'open: sent, and nothing heard (of a process that died, for ever); ok; cached: not sent, an earlier answer was used; invalid: the answer could not be used; refused: by the model or its endpoint; unavailable: no answer.';
+
+COMMENT ON COLUMN memdb.model_call.tokens_held IS 'Estimate that counts against the budget while the call is open.';
+
+ALTER TABLE memdb.model_call ALTER COLUMN call_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME memdb.model_call_call_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE memdb.model_call_default (
+    tenant_id integer CONSTRAINT model_call_tenant_id_not_null NOT NULL,
+    call_id bigint CONSTRAINT model_call_call_id_not_null NOT NULL,
+    recorded_at timestamp with time zone CONSTRAINT model_call_recorded_at_not_null NOT NULL,
+    namespace_id integer CONSTRAINT model_call_namespace_id_not_null NOT NULL,
+    purpose text CONSTRAINT model_call_purpose_not_null NOT NULL,
+    model text CONSTRAINT model_call_model_not_null NOT NULL,
+    prompt_hash bytea CONSTRAINT model_call_prompt_hash_not_null NOT NULL,
+    event_ids bigint[] DEFAULT '{}'::bigint[] CONSTRAINT model_call_event_ids_not_null NOT NULL,
+    outcome text DEFAULT 'open'::text CONSTRAINT model_call_outcome_not_null NOT NULL,
+    tokens_held integer DEFAULT 0 CONSTRAINT model_call_tokens_held_not_null NOT NULL,
+    tokens_in integer,
+    tokens_out integer,
+    cost numeric(16,8),
+    latency_ms real,
+    finished_at timestamp with time zone,
+    error text,
+    request jsonb,
+    response text,
+    CONSTRAINT model_call_finished_check CHECK (((outcome = 'open'::text) = (finished_at IS NULL))),
+    CONSTRAINT model_call_model_check CHECK (((model <> ''::text) AND (char_length(model) <= 200))),
+    CONSTRAINT model_call_outcome_check CHECK ((outcome = ANY (ARRAY['open'::text, 'ok'::text, 'cached'::text, 'invalid'::text, 'refused'::text, 'unavailable'::text]))),
+    CONSTRAINT model_call_purpose_check CHECK ((purpose ~ '^[a-z][a-z0-9_]{0,62}$'::text)),
+    CONSTRAINT model_call_tokens_check CHECK (((tokens_held >= 0) AND (tokens_in >= 0) AND (tokens_out >= 0)))
+);
+
+COMMENT ON TABLE memdb.model_call_default IS 'Calls of models that no month partition holds.';
+
+CREATE TABLE memdb.model_usage (
+    tenant_id integer NOT NULL,
+    namespace_id integer NOT NULL,
+    day date NOT NULL,
+    purpose text NOT NULL,
+    model text NOT NULL,
+    calls integer DEFAULT 0 NOT NULL,
+    failed integer DEFAULT 0 NOT NULL,
+    cached integer DEFAULT 0 NOT NULL,
+    tokens_held bigint DEFAULT 0 NOT NULL,
+    tokens_in bigint DEFAULT 0 NOT NULL,
+    tokens_out bigint DEFAULT 0 NOT NULL,
+    cost numeric(16,8) DEFAULT 0 NOT NULL
+)
+WITH (fillfactor='50');
+
+COMMENT ON TABLE memdb.model_usage IS 'Calls of models by day (UTC), namespace, purpose and model: what budgets are held against.';
+
+ALTER TABLE memdb.namespace ALTER COLUMN namespace_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME memdb.namespace_namespace_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE memdb.namespace_stat (
+    tenant_id integer NOT NULL,
+    namespace_id integer NOT NULL,
+    documents integer DEFAULT 0 NOT NULL,
+    tokens bigint DEFAULT 0 NOT NULL,
+    folded_at timestamp with time zone
+)
+WITH (fillfactor='50');
+
+COMMENT ON TABLE memdb.namespace_stat IS 'Number and total length of the current versions of a namespace, as of the last fold.';
+
+CREATE TABLE memdb.policy (
+    tenant_id integer NOT NULL,
+    policy_id bigint NOT NULL,
+    namespace_id integer,
+    key text NOT NULL,
+    value jsonb NOT NULL,
+    updated_at timestamp with time zone DEFAULT memdb."current_time"() NOT NULL
+);
+
+COMMENT ON TABLE memdb.policy IS 'Half-lives, thresholds, boundaries, budgets: one value per key, tenant wide or for one namespace.';
+
+ALTER TABLE memdb.policy ALTER COLUMN policy_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME memdb.policy_policy_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE memdb.recall (
+    tenant_id integer NOT NULL,
+    recall_id bigint NOT NULL,
+    recorded_at timestamp with time zone DEFAULT memdb."current_time"() NOT NULL,
+    namespace_ids integer[],
+    user_id text,
+    agent_id text,
+    session_id bigint,
+    query text,
+    arguments jsonb DEFAULT '{}'::jsonb NOT NULL,
+    memory_ids bigint[] DEFAULT '{}'::bigint[] NOT NULL,
+    versions integer[] DEFAULT '{}'::integer[] NOT NULL,
+    scores real[] DEFAULT '{}'::real[] NOT NULL,
+    legs jsonb DEFAULT '{}'::jsonb NOT NULL,
+    is_degraded boolean DEFAULT false NOT NULL,
+    elapsed_ms real,
+    used_ids bigint[],
+    used_at timestamp with time zone
+)
+PARTITION BY RANGE (recorded_at);
+
+COMMENT ON TABLE memdb.recall IS 'What was asked and what came back, one row a recall; append-only but for the marks of what was used.';
+
+CREATE TABLE memdb.recall_default (
+    tenant_id integer CONSTRAINT recall_tenant_id_not_null NOT NULL,
+    recall_id bigint CONSTRAINT recall_recall_id_not_null NOT NULL,
+    recorded_at timestamp with time zone DEFAULT memdb."current_time"() CONSTRAINT recall_recorded_at_not_null NOT NULL,
+    namespace_ids integer[],
+    user_id text,
+    agent_id text,
+    session_id bigint,
+    query text,
+    arguments jsonb DEFAULT '{}'::jsonb CONSTRAINT recall_arguments_not_null NOT NULL,
+    memory_ids bigint[] DEFAULT '{}'::bigint[] CONSTRAINT recall_memory_ids_not_null NOT NULL,
+    versions integer[] DEFAULT '{}'::integer[] CONSTRAINT recall_versions_not_null NOT NULL,
+    scores real[] DEFAULT '{}'::real[] CONSTRAINT recall_scores_not_null NOT NULL,
+    legs jsonb DEFAULT '{}'::jsonb CONSTRAINT recall_legs_not_null NOT NULL,
+    is_degraded boolean DEFAULT false CONSTRAINT recall_is_degraded_not_null NOT NULL,
+    elapsed_ms real,
+    used_ids bigint[],
+    used_at timestamp with time zone
+);
+
+COMMENT ON TABLE memdb.recall_default IS 'Rows of the recall log that no month partition holds.';
+
+ALTER TABLE memdb.recall ALTER COLUMN recall_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME memdb.recall_recall_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE memdb.review_item ALTER COLUMN review_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME memdb.review_item_review_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE memdb.role_tenant (
+    tenant_id integer NOT NULL,
+    role_name name NOT NULL,
+    namespaces text[],
+    can_write boolean DEFAULT false NOT NULL,
+    granted_at timestamp with time zone DEFAULT memdb."current_time"() NOT NULL
+);
+
+COMMENT ON TABLE memdb.role_tenant IS 'Which database role may see which tenant; namespaces null means all of them, a path also covers the paths below it.';
+
+CREATE TABLE memdb.schema_info (
+    key text NOT NULL,
+    value text NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+COMMENT ON TABLE memdb.schema_info IS 'One row per installation fact: package version, hash of sql/, switches such as test_clock.';
+
+ALTER TABLE memdb.session ALTER COLUMN session_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME memdb.session_session_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE memdb.summary (
+    tenant_id integer NOT NULL,
+    summary_id bigint NOT NULL,
+    namespace_id integer NOT NULL,
+    session_id bigint,
+    user_id text,
+    memory_id bigint,
+    facts integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone,
+    reason text,
+    attempts smallint DEFAULT 0 NOT NULL,
+    summarised_at timestamp with time zone,
+    CONSTRAINT summary_due_check CHECK (((due_at IS NULL) = (reason IS NULL))),
+    CONSTRAINT summary_reason_check CHECK ((reason = ANY (ARRAY['facts'::text, 'task'::text, 'stale'::text]))),
+    CONSTRAINT summary_subject_check CHECK (((session_id IS NULL) <> (user_id IS NULL)))
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.05');
+
+COMMENT ON TABLE memdb.summary IS 'Running summaries of sessions and of users: the memory that holds each, and whether it is due to be written anew.';
+
+COMMENT ON COLUMN memdb.summary.facts IS 'Memories of its subject written since it was last handed out.';
+
+COMMENT ON COLUMN memdb.summary.due_at IS 'From when on it is handed out; while one works on it, when another may take over.';
+
+CREATE TABLE memdb.summary_mark (
+    tenant_id integer NOT NULL,
+    belief_at timestamp with time zone NOT NULL
+);
+
+COMMENT ON TABLE memdb.summary_mark IS 'Up to which correction of a tenant its summaries were checked for having become stale.';
+
+CREATE TABLE memdb.summary_queue (
+    tenant_id integer NOT NULL,
+    queue_id bigint NOT NULL,
+    memory_id bigint NOT NULL,
+    version integer NOT NULL
+)
+WITH (autovacuum_vacuum_scale_factor='0.02');
+
+COMMENT ON TABLE memdb.summary_queue IS 'Memory versions that no running summary has counted yet.';
+
+ALTER TABLE memdb.summary_queue ALTER COLUMN queue_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME memdb.summary_queue_queue_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE memdb.summary ALTER COLUMN summary_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME memdb.summary_summary_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE memdb.tenant ALTER COLUMN tenant_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME memdb.tenant_tenant_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE ONLY memdb.model_call ATTACH PARTITION memdb.model_call_default DEFAULT;
+
+ALTER TABLE ONLY memdb.recall ATTACH PARTITION memdb.recall_default DEFAULT;
+
+ALTER TABLE ONLY memdb.agent_grant
+    ADD CONSTRAINT agent_grant_pkey PRIMARY KEY (tenant_id, agent_id, namespace_id);
+
+ALTER TABLE ONLY memdb.alembic_version
+    ADD CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num);
+
+ALTER TABLE ONLY memdb.assertion
+    ADD CONSTRAINT assertion_pkey PRIMARY KEY (tenant_id, memory_id, version, ordinal);
+
+ALTER TABLE ONLY memdb.assessment
+    ADD CONSTRAINT assessment_pkey PRIMARY KEY (tenant_id, assessment_id);
+
+ALTER TABLE ONLY memdb.belief
+    ADD CONSTRAINT belief_pkey PRIMARY KEY (tenant_id, subject, subject_id, from_at);
+
+ALTER TABLE ONLY memdb.edge
+    ADD CONSTRAINT edge_pkey PRIMARY KEY (tenant_id, edge_id);
+
+ALTER TABLE ONLY memdb.embedding_cold
+    ADD CONSTRAINT embedding_cold_pkey PRIMARY KEY (tenant_id, model_id, memory_id, version);
+
+ALTER TABLE ONLY memdb.embedding_model
+    ADD CONSTRAINT embedding_model_name_key UNIQUE (tenant_id, name);
+
+ALTER TABLE ONLY memdb.embedding_model
+    ADD CONSTRAINT embedding_model_pkey PRIMARY KEY (tenant_id, model_id);
+
+ALTER TABLE ONLY memdb.embedding
+    ADD CONSTRAINT embedding_pkey PRIMARY KEY (tenant_id, model_id, memory_id, version);
+
+ALTER TABLE ONLY memdb.embedding_queue
+    ADD CONSTRAINT embedding_queue_pkey PRIMARY KEY (tenant_id, model_id, memory_id, version);
+
+ALTER TABLE ONLY memdb.entity_alias
+    ADD CONSTRAINT entity_alias_pkey PRIMARY KEY (tenant_id, namespace_id, alias);
+
+ALTER TABLE ONLY memdb.entity
+    ADD CONSTRAINT entity_pkey PRIMARY KEY (tenant_id, entity_id);
+
+ALTER TABLE ONLY memdb.event
+    ADD CONSTRAINT event_pkey PRIMARY KEY (tenant_id, event_id);
+
+ALTER TABLE ONLY memdb.extraction
+    ADD CONSTRAINT extraction_pkey PRIMARY KEY (tenant_id, event_id);
+
+ALTER TABLE ONLY memdb.justification
+    ADD CONSTRAINT justification_pkey PRIMARY KEY (tenant_id, justification_id);
+
+ALTER TABLE ONLY memdb.keyword_queue
+    ADD CONSTRAINT keyword_queue_pkey PRIMARY KEY (tenant_id, queue_id);
+
+ALTER TABLE ONLY memdb.lexeme_stat
+    ADD CONSTRAINT lexeme_stat_pkey PRIMARY KEY (tenant_id, namespace_id, lexeme);
+
+ALTER TABLE ONLY memdb.memory
+    ADD CONSTRAINT memory_pkey PRIMARY KEY (tenant_id, memory_id);
+
+ALTER TABLE ONLY memdb.memory_version
+    ADD CONSTRAINT memory_version_pkey PRIMARY KEY (tenant_id, memory_id, version);
+
+ALTER TABLE ONLY memdb.mention
+    ADD CONSTRAINT mention_pkey PRIMARY KEY (tenant_id, memory_id, entity_id);
+
+ALTER TABLE ONLY memdb.model_call
+    ADD CONSTRAINT model_call_pkey PRIMARY KEY (tenant_id, call_id, recorded_at);
+
+ALTER TABLE ONLY memdb.model_call_default
+    ADD CONSTRAINT model_call_default_pkey PRIMARY KEY (tenant_id, call_id, recorded_at);
+
+ALTER TABLE ONLY memdb.model_usage
+    ADD CONSTRAINT model_usage_pkey PRIMARY KEY (tenant_id, day, namespace_id, purpose, model);
+
+ALTER TABLE ONLY memdb.namespace
+    ADD CONSTRAINT namespace_path_key UNIQUE (tenant_id, path);
+
+ALTER TABLE ONLY memdb.namespace
+    ADD CONSTRAINT namespace_pkey PRIMARY KEY (tenant_id, namespace_id);
+
+ALTER TABLE ONLY memdb.namespace_stat
+    ADD CONSTRAINT namespace_stat_pkey PRIMARY KEY (tenant_id, namespace_id);
+
+ALTER TABLE ONLY memdb.policy
+    ADD CONSTRAINT policy_key_key UNIQUE NULLS NOT DISTINCT (tenant_id, namespace_id, key);
+
+ALTER TABLE ONLY memdb.policy
+    ADD CONSTRAINT policy_pkey PRIMARY KEY (tenant_id, policy_id);
+
+ALTER TABLE ONLY memdb.premise
+    ADD CONSTRAINT premise_pkey PRIMARY KEY (tenant_id, justification_id, ordinal);
+
+ALTER TABLE ONLY memdb.recall
+    ADD CONSTRAINT recall_pkey PRIMARY KEY (tenant_id, recall_id, recorded_at);
+
+ALTER TABLE ONLY memdb.recall_default
+    ADD CONSTRAINT recall_default_pkey PRIMARY KEY (tenant_id, recall_id, recorded_at);
+
+ALTER TABLE ONLY memdb.rederivation
+    ADD CONSTRAINT rederivation_pkey PRIMARY KEY (tenant_id, memory_id);
+
+ALTER TABLE ONLY memdb.review_item
+    ADD CONSTRAINT review_item_pkey PRIMARY KEY (tenant_id, review_id);
+
+ALTER TABLE ONLY memdb.role_tenant
+    ADD CONSTRAINT role_tenant_pkey PRIMARY KEY (tenant_id, role_name);
+
+ALTER TABLE ONLY memdb.schema_info
+    ADD CONSTRAINT schema_info_pkey PRIMARY KEY (key);
+
+ALTER TABLE ONLY memdb.session
+    ADD CONSTRAINT session_external_key UNIQUE (tenant_id, namespace_id, external_id);
+
+ALTER TABLE ONLY memdb.session
+    ADD CONSTRAINT session_pkey PRIMARY KEY (tenant_id, session_id);
+
+ALTER TABLE ONLY memdb.summary_mark
+    ADD CONSTRAINT summary_mark_pkey PRIMARY KEY (tenant_id);
+
+ALTER TABLE ONLY memdb.summary
+    ADD CONSTRAINT summary_pkey PRIMARY KEY (tenant_id, summary_id);
+
+ALTER TABLE ONLY memdb.summary_queue
+    ADD CONSTRAINT summary_queue_pkey PRIMARY KEY (tenant_id, queue_id);
+
+ALTER TABLE ONLY memdb.summary
+    ADD CONSTRAINT summary_subject_key UNIQUE NULLS NOT DISTINCT (tenant_id, namespace_id, session_id, user_id);
+
+ALTER TABLE ONLY memdb.tenant
+    ADD CONSTRAINT tenant_name_key UNIQUE (name);
+
+ALTER TABLE ONLY memdb.tenant
+    ADD CONSTRAINT tenant_pkey PRIMARY KEY (tenant_id);
+
+CREATE INDEX assertion_subject_idx ON memdb.assertion USING btree (tenant_id, namespace_id, subject, attribute) INCLUDE (memory_id, version);
+
+CREATE INDEX assessment_event_idx ON memdb.assessment USING btree (tenant_id, event_id);
+
+CREATE INDEX assessment_memory_idx ON memdb.assessment USING btree (tenant_id, memory_id) WHERE (memory_id IS NOT NULL);
+
+CREATE INDEX belief_from_idx ON memdb.belief USING btree (tenant_id, from_at);
+
+CREATE INDEX belief_root_idx ON memdb.belief USING btree (tenant_id, root, root_id) WHERE (to_at IS NULL);
+
+CREATE INDEX belief_to_idx ON memdb.belief USING btree (tenant_id, to_at) WHERE (to_at IS NOT NULL);
+
+CREATE INDEX edge_event_idx ON memdb.edge USING btree (tenant_id, event_id) WHERE (event_id IS NOT NULL);
+
+CREATE UNIQUE INDEX edge_from_idx ON memdb.edge USING btree (tenant_id, from_memory_id, to_memory_id, relation) INCLUDE (weight) WHERE (retired_at IS NULL);
+
+CREATE INDEX edge_to_idx ON memdb.edge USING btree (tenant_id, to_memory_id) INCLUDE (from_memory_id, relation, weight) WHERE (retired_at IS NULL);
+
+CREATE INDEX embedding_cold_namespace_idx ON memdb.embedding_cold USING btree (tenant_id, model_id, namespace_id, user_id);
+
+CREATE UNIQUE INDEX embedding_model_active_idx ON memdb.embedding_model USING btree (tenant_id) WHERE (state = 'active'::text);
+
+CREATE INDEX embedding_namespace_idx ON memdb.embedding USING btree (tenant_id, model_id, namespace_id, user_id);
+
+CREATE INDEX entity_alias_entity_idx ON memdb.entity_alias USING btree (tenant_id, entity_id);
+
+CREATE UNIQUE INDEX event_idempotency_idx ON memdb.event USING btree (tenant_id, namespace_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
+
+CREATE INDEX event_namespace_idx ON memdb.event USING btree (tenant_id, namespace_id, event_id);
+
+CREATE INDEX event_parent_idx ON memdb.event USING btree (tenant_id, parent_event_id) WHERE (parent_event_id IS NOT NULL);
+
+CREATE UNIQUE INDEX event_sequence_idx ON memdb.event USING btree (tenant_id, session_id, sequence) WHERE (session_id IS NOT NULL);
+
+CREATE INDEX extraction_fresh_idx ON memdb.extraction USING btree (tenant_id, namespace_id, event_id) WHERE (state = ANY (ARRAY['pending'::text, 'leased'::text, 'failed'::text, 'dead'::text]));
+
+CREATE INDEX extraction_leased_idx ON memdb.extraction USING btree (tenant_id, session_id, leased_until) WHERE (state = 'leased'::text);
+
+CREATE INDEX extraction_open_idx ON memdb.extraction USING btree (tenant_id, session_id, sequence, event_id) WHERE (state = ANY (ARRAY['pending'::text, 'leased'::text, 'failed'::text]));
+
+CREATE INDEX justification_memory_idx ON memdb.justification USING btree (tenant_id, memory_id, version);
+
+CREATE INDEX keyword_queue_namespace_idx ON memdb.keyword_queue USING btree (tenant_id, namespace_id, queue_id);
+
+CREATE UNIQUE INDEX memory_external_idx ON memdb.memory USING btree (tenant_id, namespace_id, external_id) WHERE (external_id IS NOT NULL);
+
+CREATE UNIQUE INDEX memory_fact_idx ON memdb.memory USING btree (tenant_id, namespace_id, content_hash, user_id) NULLS NOT DISTINCT WHERE (external_id IS NULL);
+
+CREATE INDEX memory_sequence_idx ON memdb.memory USING btree (tenant_id, session_id, sequence) WHERE (session_id IS NOT NULL);
+
+CREATE INDEX memory_time_idx ON memdb.memory USING btree (tenant_id, namespace_id, occurred_at, memory_id);
+
+CREATE INDEX memory_user_idx ON memdb.memory USING btree (tenant_id, namespace_id, user_id, importance) WHERE (user_id IS NOT NULL);
+
+CREATE INDEX memory_version_event_idx ON memdb.memory_version USING btree (tenant_id, event_id) WHERE (event_id IS NOT NULL);
+
+CREATE INDEX memory_version_keyword_idx ON memdb.memory_version USING gin (keyword);
+
+CREATE INDEX mention_entity_idx ON memdb.mention USING btree (tenant_id, entity_id, memory_id);
+
+CREATE INDEX model_call_answer_idx ON ONLY memdb.model_call USING btree (tenant_id, prompt_hash) WHERE ((outcome = 'ok'::text) AND (response IS NOT NULL));
+
+CREATE INDEX model_call_event_idx ON ONLY memdb.model_call USING gin (event_ids);
+
+CREATE INDEX model_call_default_event_ids_idx ON memdb.model_call_default USING gin (event_ids);
+
+CREATE INDEX model_call_default_tenant_id_prompt_hash_idx ON memdb.model_call_default USING btree (tenant_id, prompt_hash) WHERE ((outcome = 'ok'::text) AND (response IS NOT NULL));
+
+CREATE INDEX model_call_time_idx ON ONLY memdb.model_call USING btree (tenant_id, recorded_at);
+
+CREATE INDEX model_call_default_tenant_id_recorded_at_idx ON memdb.model_call_default USING btree (tenant_id, recorded_at);
+
+CREATE INDEX premise_event_idx ON memdb.premise USING btree (tenant_id, event_id) INCLUDE (conclusion_id, justification_id, supports) WHERE (event_id IS NOT NULL);
+
+CREATE INDEX premise_memory_idx ON memdb.premise USING btree (tenant_id, memory_id) INCLUDE (memory_version, conclusion_id, justification_id, supports) WHERE (memory_id IS NOT NULL);
+
+CREATE INDEX rederivation_next_idx ON memdb.rederivation USING btree (tenant_id, next_at);
+
+CREATE INDEX review_item_memory_idx ON memdb.review_item USING btree (tenant_id, memory_id);
+
+CREATE INDEX review_item_namespace_idx ON memdb.review_item USING btree (tenant_id, namespace_id, review_id) WHERE (state = 'open'::text);
+
+CREATE UNIQUE INDEX review_item_open_idx ON memdb.review_item USING btree (tenant_id, kind, LEAST(memory_id, other_memory_id), GREATEST(memory_id, other_memory_id)) WHERE (state = 'open'::text);
+
+CREATE INDEX review_item_other_idx ON memdb.review_item USING btree (tenant_id, other_memory_id) WHERE (other_memory_id IS NOT NULL);
+
+CREATE INDEX summary_due_idx ON memdb.summary USING btree (tenant_id, due_at) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX summary_memory_idx ON memdb.summary USING btree (tenant_id, memory_id) WHERE (memory_id IS NOT NULL);
+
+ALTER INDEX memdb.model_call_event_idx ATTACH PARTITION memdb.model_call_default_event_ids_idx;
+
+ALTER INDEX memdb.model_call_pkey ATTACH PARTITION memdb.model_call_default_pkey;
+
+ALTER INDEX memdb.model_call_answer_idx ATTACH PARTITION memdb.model_call_default_tenant_id_prompt_hash_idx;
+
+ALTER INDEX memdb.model_call_time_idx ATTACH PARTITION memdb.model_call_default_tenant_id_recorded_at_idx;
+
+ALTER INDEX memdb.recall_pkey ATTACH PARTITION memdb.recall_default_pkey;
+
+ALTER TABLE ONLY memdb.agent_grant
+    ADD CONSTRAINT agent_grant_namespace_fkey FOREIGN KEY (tenant_id, namespace_id) REFERENCES memdb.namespace(tenant_id, namespace_id);
+
+ALTER TABLE ONLY memdb.assertion
+    ADD CONSTRAINT assertion_version_fkey FOREIGN KEY (tenant_id, memory_id, version) REFERENCES memdb.memory_version(tenant_id, memory_id, version);
+
+ALTER TABLE ONLY memdb.assessment
+    ADD CONSTRAINT assessment_event_fkey FOREIGN KEY (tenant_id, event_id) REFERENCES memdb.event(tenant_id, event_id);
+
+ALTER TABLE ONLY memdb.assessment
+    ADD CONSTRAINT assessment_version_fkey FOREIGN KEY (tenant_id, memory_id, version) REFERENCES memdb.memory_version(tenant_id, memory_id, version);
+
+ALTER TABLE ONLY memdb.edge
+    ADD CONSTRAINT edge_event_fkey FOREIGN KEY (tenant_id, event_id) REFERENCES memdb.event(tenant_id, event_id);
+
+ALTER TABLE ONLY memdb.edge
+    ADD CONSTRAINT edge_from_fkey FOREIGN KEY (tenant_id, from_memory_id) REFERENCES memdb.memory(tenant_id, memory_id);
+
+ALTER TABLE ONLY memdb.edge
+    ADD CONSTRAINT edge_to_fkey FOREIGN KEY (tenant_id, to_memory_id) REFERENCES memdb.memory(tenant_id, memory_id);
+
+ALTER TABLE ONLY memdb.embedding_cold
+    ADD CONSTRAINT embedding_cold_model_fkey FOREIGN KEY (tenant_id, model_id) REFERENCES memdb.embedding_model(tenant_id, model_id);
+
+ALTER TABLE ONLY memdb.embedding_cold
+    ADD CONSTRAINT embedding_cold_version_fkey FOREIGN KEY (tenant_id, memory_id, version) REFERENCES memdb.memory_version(tenant_id, memory_id, version);
+
+ALTER TABLE ONLY memdb.embedding
+    ADD CONSTRAINT embedding_model_fkey FOREIGN KEY (tenant_id, model_id) REFERENCES memdb.embedding_model(tenant_id, model_id);
+
+ALTER TABLE ONLY memdb.embedding_model
+    ADD CONSTRAINT embedding_model_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES memdb.tenant(tenant_id);
+
+ALTER TABLE ONLY memdb.embedding_queue
+    ADD CONSTRAINT embedding_queue_model_fkey FOREIGN KEY (tenant_id, model_id) REFERENCES memdb.embedding_model(tenant_id, model_id);
+
+ALTER TABLE ONLY memdb.embedding_queue
+    ADD CONSTRAINT embedding_queue_version_fkey FOREIGN KEY (tenant_id, memory_id, version) REFERENCES memdb.memory_version(tenant_id, memory_id, version);
+
+ALTER TABLE ONLY memdb.embedding
+    ADD CONSTRAINT embedding_version_fkey FOREIGN KEY (tenant_id, memory_id, version) REFERENCES memdb.memory_version(tenant_id, memory_id, version);
+
+ALTER TABLE ONLY memdb.entity_alias
+    ADD CONSTRAINT entity_alias_entity_fkey FOREIGN KEY (tenant_id, entity_id) REFERENCES memdb.entity(tenant_id, entity_id);
+
+ALTER TABLE ONLY memdb.entity
+    ADD CONSTRAINT entity_merged_fkey FOREIGN KEY (tenant_id, merged_into) REFERENCES memdb.entity(tenant_id, entity_id);
+
+ALTER TABLE ONLY memdb.entity
+    ADD CONSTRAINT entity_namespace_fkey FOREIGN KEY (tenant_id, namespace_id) REFERENCES memdb.namespace(tenant_id, namespace_id);
+
+ALTER TABLE ONLY memdb.event
+    ADD CONSTRAINT event_namespace_fkey FOREIGN KEY (tenant_id, namespace_id) REFERENCES memdb.namespace(tenant_id, namespace_id);
+
+ALTER TABLE ONLY memdb.event
+    ADD CONSTRAINT event_parent_fkey FOREIGN KEY (tenant_id, parent_event_id) REFERENCES memdb.event(tenant_id, event_id);
+
+ALTER TABLE ONLY memdb.event
+    ADD CONSTRAINT event_session_fkey FOREIGN KEY (tenant_id, session_id) REFERENCES memdb.session(tenant_id, session_id);
+
+ALTER TABLE ONLY memdb.extraction
+    ADD CONSTRAINT extraction_event_fkey FOREIGN KEY (tenant_id, event_id) REFERENCES memdb.event(tenant_id, event_id);
+
+ALTER TABLE ONLY memdb.justification
+    ADD CONSTRAINT justification_version_fkey FOREIGN KEY (tenant_id, memory_id, version) REFERENCES memdb.memory_version(tenant_id, memory_id, version);
+
+ALTER TABLE ONLY memdb.memory
+    ADD CONSTRAINT memory_namespace_fkey FOREIGN KEY (tenant_id, namespace_id) REFERENCES memdb.namespace(tenant_id, namespace_id);
+
+ALTER TABLE ONLY memdb.memory
+    ADD CONSTRAINT memory_session_fkey FOREIGN KEY (tenant_id, session_id) REFERENCES memdb.session(tenant_id, session_id);
+
+ALTER TABLE ONLY memdb.memory_version
+    ADD CONSTRAINT memory_version_event_fkey FOREIGN KEY (tenant_id, event_id) REFERENCES memdb.event(tenant_id, event_id);
+
+ALTER TABLE ONLY memdb.memory_version
+    ADD CONSTRAINT memory_version_memory_fkey FOREIGN KEY (tenant_id, memory_id) REFERENCES memdb.memory(tenant_id, memory_id);
+
+ALTER TABLE ONLY memdb.mention
+    ADD CONSTRAINT mention_entity_fkey FOREIGN KEY (tenant_id, entity_id) REFERENCES memdb.entity(tenant_id, entity_id);
+
+ALTER TABLE ONLY memdb.mention
+    ADD CONSTRAINT mention_memory_fkey FOREIGN KEY (tenant_id, memory_id) REFERENCES memdb.memory(tenant_id, memory_id);
+
+ALTER TABLE ONLY memdb.model_usage
+    ADD CONSTRAINT model_usage_namespace_fkey FOREIGN KEY (tenant_id, namespace_id) REFERENCES memdb.namespace(tenant_id, namespace_id);
+
+ALTER TABLE ONLY memdb.namespace_stat
+    ADD CONSTRAINT namespace_stat_namespace_fkey FOREIGN KEY (tenant_id, namespace_id) REFERENCES memdb.namespace(tenant_id, namespace_id);
+
+ALTER TABLE ONLY memdb.namespace
+    ADD CONSTRAINT namespace_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES memdb.tenant(tenant_id);
+
+ALTER TABLE ONLY memdb.policy
+    ADD CONSTRAINT policy_namespace_fkey FOREIGN KEY (tenant_id, namespace_id) REFERENCES memdb.namespace(tenant_id, namespace_id);
+
+ALTER TABLE ONLY memdb.policy
+    ADD CONSTRAINT policy_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES memdb.tenant(tenant_id);
+
+ALTER TABLE ONLY memdb.premise
+    ADD CONSTRAINT premise_event_fkey FOREIGN KEY (tenant_id, event_id) REFERENCES memdb.event(tenant_id, event_id);
+
+ALTER TABLE ONLY memdb.premise
+    ADD CONSTRAINT premise_justification_fkey FOREIGN KEY (tenant_id, justification_id) REFERENCES memdb.justification(tenant_id, justification_id);
+
+ALTER TABLE ONLY memdb.premise
+    ADD CONSTRAINT premise_memory_fkey FOREIGN KEY (tenant_id, memory_id, memory_version) REFERENCES memdb.memory_version(tenant_id, memory_id, version);
+
+ALTER TABLE ONLY memdb.rederivation
+    ADD CONSTRAINT rederivation_version_fkey FOREIGN KEY (tenant_id, memory_id, version) REFERENCES memdb.memory_version(tenant_id, memory_id, version);
+
+ALTER TABLE ONLY memdb.review_item
+    ADD CONSTRAINT review_item_event_fkey FOREIGN KEY (tenant_id, event_id) REFERENCES memdb.event(tenant_id, event_id);
+
+ALTER TABLE ONLY memdb.review_item
+    ADD CONSTRAINT review_item_memory_fkey FOREIGN KEY (tenant_id, memory_id, version) REFERENCES memdb.memory_version(tenant_id, memory_id, version);
+
+ALTER TABLE ONLY memdb.review_item
+    ADD CONSTRAINT review_item_other_fkey FOREIGN KEY (tenant_id, other_memory_id, other_version) REFERENCES memdb.memory_version(tenant_id, memory_id, version);
+
+ALTER TABLE ONLY memdb.role_tenant
+    ADD CONSTRAINT role_tenant_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES memdb.tenant(tenant_id);
+
+ALTER TABLE ONLY memdb.session
+    ADD CONSTRAINT session_namespace_fkey FOREIGN KEY (tenant_id, namespace_id) REFERENCES memdb.namespace(tenant_id, namespace_id);
+
+ALTER TABLE ONLY memdb.summary_mark
+    ADD CONSTRAINT summary_mark_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES memdb.tenant(tenant_id);
+
+ALTER TABLE ONLY memdb.summary
+    ADD CONSTRAINT summary_memory_fkey FOREIGN KEY (tenant_id, memory_id) REFERENCES memdb.memory(tenant_id, memory_id);
+
+ALTER TABLE ONLY memdb.summary
+    ADD CONSTRAINT summary_namespace_fkey FOREIGN KEY (tenant_id, namespace_id) REFERENCES memdb.namespace(tenant_id, namespace_id);
+
+ALTER TABLE ONLY memdb.summary
+    ADD CONSTRAINT summary_session_fkey FOREIGN KEY (tenant_id, session_id) REFERENCES memdb.session(tenant_id, session_id);
+
+ALTER TABLE memdb.agent_grant ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY agent_grant_operator ON memdb.agent_grant FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.assertion ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY assertion_app ON memdb.assertion FOR SELECT TO memdb_reader USING (((tenant_id = ANY (( SELECT memdb.bound_tenants() AS bound_tenants)::integer[])) OR (namespace_id = ANY (( SELECT memdb.bound_namespaces() AS bound_namespaces)::integer[]))));
+
+CREATE POLICY assertion_operator ON memdb.assertion FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.assessment ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY assessment_app ON memdb.assessment FOR SELECT TO memdb_reader USING (((tenant_id = ANY (( SELECT memdb.bound_tenants() AS bound_tenants)::integer[])) OR (namespace_id = ANY (( SELECT memdb.bound_namespaces() AS bound_namespaces)::integer[]))));
+
+CREATE POLICY assessment_operator ON memdb.assessment FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.belief ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY belief_app ON memdb.belief FOR SELECT TO memdb_reader USING (((tenant_id = ANY (( SELECT memdb.bound_tenants() AS bound_tenants)::integer[])) OR (namespace_id = ANY (( SELECT memdb.bound_namespaces() AS bound_namespaces)::integer[]))));
+
+CREATE POLICY belief_operator ON memdb.belief FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.edge ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY edge_operator ON memdb.edge FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.embedding ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE memdb.embedding_cold ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE memdb.embedding_model ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY embedding_model_app ON memdb.embedding_model FOR SELECT TO memdb_reader USING ((tenant_id IN ( SELECT g.tenant_id
+   FROM memdb._grants() g(tenant_id, namespaces, can_write))));
+
+CREATE POLICY embedding_model_operator ON memdb.embedding_model FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.embedding_queue ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE memdb.entity ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE memdb.entity_alias ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY entity_alias_operator ON memdb.entity_alias FOR SELECT TO memdb_operator USING (true);
+
+CREATE POLICY entity_app ON memdb.entity FOR SELECT TO memdb_reader USING (((tenant_id = ANY (( SELECT memdb.bound_tenants() AS bound_tenants)::integer[])) OR (namespace_id = ANY (( SELECT memdb.bound_namespaces() AS bound_namespaces)::integer[]))));
+
+CREATE POLICY entity_operator ON memdb.entity FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.event ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY event_app ON memdb.event FOR SELECT TO memdb_reader USING (((tenant_id = ANY (( SELECT memdb.bound_tenants() AS bound_tenants)::integer[])) OR (namespace_id = ANY (( SELECT memdb.bound_namespaces() AS bound_namespaces)::integer[]))));
+
+CREATE POLICY event_operator ON memdb.event FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.extraction ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY extraction_operator ON memdb.extraction FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.justification ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY justification_operator ON memdb.justification FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.keyword_queue ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE memdb.lexeme_stat ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE memdb.memory ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY memory_app ON memdb.memory FOR SELECT TO memdb_reader USING (((tenant_id = ANY (( SELECT memdb.bound_tenants() AS bound_tenants)::integer[])) OR (namespace_id = ANY (( SELECT memdb.bound_namespaces() AS bound_namespaces)::integer[]))));
+
+CREATE POLICY memory_operator ON memdb.memory FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.memory_version ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY memory_version_app ON memdb.memory_version FOR SELECT TO memdb_reader USING (((tenant_id = ANY (( SELECT memdb.bound_tenants() AS bound_tenants)::integer[])) OR (namespace_id = ANY (( SELECT memdb.bound_namespaces() AS bound_namespaces)::integer[]))));
+
+CREATE POLICY memory_version_operator ON memdb.memory_version FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.mention ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY mention_operator ON memdb.mention FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.model_call ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE memdb.model_call_default ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY model_call_operator ON memdb.model_call FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.model_usage ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY model_usage_operator ON memdb.model_usage FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.namespace ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY namespace_app ON memdb.namespace FOR SELECT TO memdb_reader USING (((tenant_id = ANY (( SELECT memdb.bound_tenants() AS bound_tenants)::integer[])) OR (namespace_id = ANY (( SELECT memdb.bound_namespaces() AS bound_namespaces)::integer[]))));
+
+CREATE POLICY namespace_operator ON memdb.namespace FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.namespace_stat ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE memdb.policy ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY policy_operator ON memdb.policy FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.premise ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY premise_operator ON memdb.premise FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.recall ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE memdb.recall_default ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY recall_operator ON memdb.recall FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.rederivation ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY rederivation_operator ON memdb.rederivation FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.review_item ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY review_item_app ON memdb.review_item FOR SELECT TO memdb_reader USING (((tenant_id = ANY (( SELECT memdb.bound_tenants() AS bound_tenants)::integer[])) OR (namespace_id = ANY (( SELECT memdb.bound_namespaces() AS bound_namespaces)::integer[]))));
+
+CREATE POLICY review_item_operator ON memdb.review_item FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.role_tenant ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY role_tenant_operator ON memdb.role_tenant FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.schema_info ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY schema_info_app ON memdb.schema_info FOR SELECT TO memdb_reader USING (true);
+
+ALTER TABLE memdb.session ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY session_app ON memdb.session FOR SELECT TO memdb_reader USING (((tenant_id = ANY (( SELECT memdb.bound_tenants() AS bound_tenants)::integer[])) OR (namespace_id = ANY (( SELECT memdb.bound_namespaces() AS bound_namespaces)::integer[]))));
+
+CREATE POLICY session_operator ON memdb.session FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.summary ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE memdb.summary_mark ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY summary_operator ON memdb.summary FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.summary_queue ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY summary_queue_operator ON memdb.summary_queue FOR SELECT TO memdb_operator USING (true);
+
+ALTER TABLE memdb.tenant ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY tenant_app ON memdb.tenant FOR SELECT TO memdb_reader USING ((tenant_id IN ( SELECT g.tenant_id
+   FROM memdb._grants() g(tenant_id, namespaces, can_write))));
+
+CREATE POLICY tenant_operator ON memdb.tenant FOR SELECT TO memdb_operator USING (true);
+
+GRANT USAGE ON SCHEMA memdb TO memdb_reader;
+
+GRANT SELECT ON TABLE memdb.edge TO memdb_operator;
+
+GRANT SELECT ON TABLE memdb.justification TO memdb_operator;
+
+GRANT SELECT ON TABLE memdb.memory TO memdb_reader;
+
+GRANT SELECT ON TABLE memdb.premise TO memdb_operator;
+
+GRANT SELECT ON TABLE memdb.belief TO memdb_reader;
+
+GRANT SELECT ON TABLE memdb.memory_version TO memdb_reader;
+
+GRANT SELECT ON TABLE memdb.event TO memdb_reader;
+
+GRANT SELECT ON TABLE memdb.embedding_model TO memdb_reader;
+
+GRANT SELECT ON TABLE memdb.extraction TO memdb_operator;
+
+GRANT SELECT ON TABLE memdb.namespace TO memdb_reader;
+
+GRANT SELECT ON TABLE memdb.session TO memdb_reader;
+
+GRANT SELECT ON TABLE memdb.memories TO memdb_reader;
+
+GRANT SELECT ON TABLE memdb.tenant TO memdb_reader;
+
+GRANT SELECT ON TABLE memdb.agent_grant TO memdb_operator;
+
+GRANT SELECT ON TABLE memdb.alembic_version TO memdb_reader;
+
+GRANT SELECT ON TABLE memdb.entity TO memdb_reader;
+
+GRANT SELECT ON TABLE memdb.entities TO memdb_reader;
+
+GRANT SELECT ON TABLE memdb.entity_alias TO memdb_operator;
+
+GRANT SELECT ON TABLE memdb.events TO memdb_reader;
+
+GRANT SELECT ON TABLE memdb.memory_versions TO memdb_reader;
+
+GRANT SELECT ON TABLE memdb.mention TO memdb_operator;
+
+GRANT SELECT ON TABLE memdb.policy TO memdb_operator;
+
+GRANT SELECT ON TABLE memdb.recall TO memdb_operator;
+
+GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
+
+GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
+
+-- Functions
+
+-- _adjacent (p_tenant integer, p_memory bigint, p_namespaces integer[], p_relations text[], p_fan_out integer)
+-- returns TABLE(memory_id bigint, weight real); stable, rows 16; for its owner
+
+-- _advance_memories (p_tenant integer, p_items memdb._memory_item[], p_places memdb._memory_place[], p_out integer[], p_now timestamp with time zone)
+-- returns void; volatile; for its owner
+
+-- _agent_denied (p_tenant integer, p_agent text, p_write boolean)
+-- returns integer[]; stable, security definer; for its owner
+
+-- _alias (p_name text)
+-- returns text; immutable; for its owner
+
+-- _alternatives (p_tenant integer, p_now timestamp with time zone)
+-- returns bigint[]; stable; for its owner
+
+-- _any_term (p_terms text[])
+-- returns text; immutable; for its owner
+
+-- _append_correction (p_tenant integer, p_event bigint, p_text text)
+-- returns bigint; volatile; for its owner
+
+-- _ask_about_stale (p_text text, p_language text)
+-- returns text; immutable; for its owner
+
+-- _authorize (p_tenant integer, p_write boolean)
+-- returns void; stable, security definer; for memdb_reader
+
+-- _bad_memory (p_memories jsonb)
+-- returns jsonb; volatile; for its owner
+
+-- _beating_query (p_terms text[], p_idf double precision[], p_used integer, p_least double precision)
+-- returns text; immutable; for its owner
+
+-- _begin_correction (p_tenant integer)
+-- returns timestamp with time zone; volatile; for its owner
+
+-- _believed (p_tenant integer, p_belief_at timestamp with time zone, p_world_at timestamp with time zone, p_memory_ids bigint[])
+-- returns TABLE(memory_id bigint, version integer); stable, rows 100; for its owner
+
+-- _caller ()
+-- returns name; stable; for memdb_reader
+
+-- _cause_of (p_tenant integer, p_memory_ids bigint[], p_unnamed bigint[])
+-- returns TABLE(memory_id bigint, namespace_id integer, cause text, root text, root_id bigint, depth integer, reason text); stable, rows 100; for its owner
+
+-- _changes_truth (p_tenant integer, p_items memdb._memory_item[], p_new bigint[])
+-- returns boolean; volatile; for its owner
+
+-- _check_edge_ends (p_tenant integer, p_edges jsonb)
+-- returns void; volatile; for its owner
+
+-- _check_event (p_index integer, p_kind text, p_text text, p_input jsonb, p_output jsonb, p_user text, p_agent text, p_speaker text, p_key text, p_trust real, p_parent integer, p_metadata jsonb)
+-- returns void; volatile; for its owner
+
+-- _check_items (p_items jsonb, p_known text[], p_required text[])
+-- returns void; volatile; for its owner
+
+-- _check_limit (p_limit integer, p_most integer)
+-- returns void; volatile; for its owner
+
+-- _check_memory (p_index integer, p_text text, p_type text, p_user text, p_external text, p_summary text, p_heading text, p_importance real, p_confidence real, p_tier text, p_valid_from timestamp with time zone, p_valid_to timestamp with time zone, p_occurred_at timestamp with time zone, p_metadata jsonb, p_method text, p_entities jsonb, p_edges jsonb)
+-- returns boolean; volatile; for its owner
+
+-- _check_recall (p_query text, p_vector real[], p_types text[], p_k integer, p_legs text[], p_hops integer, p_include text[])
+-- returns void; immutable; for its owner
+
+-- _check_snapshot (p_tenant integer, p_exclusive boolean)
+-- returns void; volatile; for its owner
+
+-- _check_time (p_index integer, p_at text, p_zone text)
+-- returns void; volatile; for its owner
+
+-- _check_writers (p_tenant integer, p_items memdb._memory_item[])
+-- returns void; volatile; for its owner
+
+-- _chinese_number (p_text text)
+-- returns integer; immutable; for its owner
+
+-- _chinese_ranges (p_query text)
+-- returns TABLE(year integer, from_month integer, from_day integer, to_month integer, to_day integer); immutable, rows 2; for its owner
+
+-- _claim_embeddings (p_tenant integer, p_model text, p_limit integer, p_lease_seconds integer)
+-- returns TABLE(memory_id bigint, version integer); volatile, security definer, rows 100; for memdb_writer
+
+-- _claimable_events (p_tenant integer, p_namespaces integer[], p_limit integer, p_now timestamp with time zone)
+-- returns bigint[]; volatile; for its owner
+
+-- _close_beliefs (p_tenant integer, p_subject text, p_ids bigint[], p_now timestamp with time zone)
+-- returns void; volatile; for its owner
+
+-- _content_hash (p_text text)
+-- returns bytea; immutable; for its owner
+
+-- _context_rows (p_tenant integer, p_namespaces integer[], p_user text, p_session bigint, p_types text[], p_statuses text[], p_hits bigint[], p_nearest bigint[], p_width integer, OUT memory_ids bigint[], OUT versions integer[], OUT places bigint[], OUT reached text[])
+-- returns record; stable; for its owner
+
+-- _copy_justifications (p_tenant integer, p_memory bigint, p_from integer, p_to integer, p_now timestamp with time zone)
+-- returns void; volatile; for its owner
+
+-- _correct (p_tenant integer, p_action text, p_id bigint, p_reason text, p_dry_run boolean, p_value jsonb DEFAULT NULL::jsonb)
+-- returns SETOF memdb._truth_change; volatile, rows 100; for its owner
+
+-- _corrected_text (p_text text, p_event text, p_new text, p_values jsonb)
+-- returns text; immutable; for its owner
+
+-- _count_matches (p_tenant integer, p_namespaces integer[], p_user text, p_session bigint, p_types text[], p_statuses text[], p_terms text[], p_limit integer, OUT memory_ids bigint[], OUT scores double precision[], OUT idf double precision[], OUT documents double precision, OUT mean_length double precision)
+-- returns record; stable; for its owner
+
+-- _drop_tasks (p_tenant integer, p_memory_ids bigint[], p_now timestamp with time zone)
+-- returns void; volatile; for its owner
+
+-- _due_sessions (p_tenant integer, p_namespaces integer[], p_now timestamp with time zone)
+-- returns SETOF bigint; stable, rows 10; for its owner
+
+-- _edge_items (p_edges jsonb)
+-- returns TABLE(ordinal integer, from_memory_id bigint, to_memory_id bigint, relation text, weight real, confidence real, origin text, event_id bigint); volatile, rows 100; for its owner
+
+-- _ended_before (p_tenant integer, p_justification bigint, p_premise bigint, p_version integer)
+-- returns boolean; stable; for its owner
+
+-- _english_ranges (p_query text)
+-- returns TABLE(year integer, from_month integer, from_day integer, to_month integer, to_day integer); immutable, rows 2; for its owner
+
+-- _event_items (p_events jsonb, p_now timestamp with time zone)
+-- returns TABLE(ordinal integer, kind text, text text, input jsonb, output jsonb, namespace text, session text, user_id text, agent_id text, speaker text, language text, parent_event_id bigint, parent integer, occurred_at timestamp with time zone, time_zone text, trust real, key text, content_hash bytea, metadata jsonb, to_extract boolean); volatile, rows 1000; for its owner
+
+-- _events_alone (p_tenant integer, p_namespaces integer[], p_limit integer, p_now timestamp with time zone)
+-- returns SETOF bigint; volatile, rows 20; for its owner
+
+-- _expect_version (p_memory memdb.memory, p_expected integer)
+-- returns void; volatile; for its owner
+
+-- _explain_sources (p_tenant integer, p_memory bigint, p_version integer, p_max_depth integer, p_belief_at timestamp with time zone)
+-- returns TABLE(depth integer, key text, child text, justification_id bigint, method text, supports boolean, place bigint, source jsonb); stable, rows 50; for memdb_reader
+
+-- _explained_version (p_tenant integer, p_memory bigint, p_version integer, p_belief_at timestamp with time zone, p_world_at timestamp with time zone)
+-- returns integer; stable; for its owner
+
+-- _fall (p_tenant integer, p_memory_ids bigint[], p_cause text, p_root text, p_root_id bigint, p_reason text, p_now timestamp with time zone)
+-- returns bigint; volatile; for its owner
+
+-- _find_entity (p_tenant integer, p_namespace integer, p_aliases text[])
+-- returns bigint; volatile; for its owner
+
+-- _find_event (p_tenant integer, p_event bigint)
+-- returns memdb.event; volatile; for its owner
+
+-- _find_memory (p_tenant integer, p_memory bigint)
+-- returns memdb.memory; volatile; for its owner
+
+-- _find_model (p_tenant integer, p_name text)
+-- returns memdb.embedding_model; stable; for its owner
+
+-- _find_session (p_tenant integer, p_namespaces integer[], p_session text)
+-- returns bigint; stable; for its owner
+
+-- _fresh_leg (p_tenant integer, p_namespaces integer[], p_user text, p_session bigint, p_terms text[], p_idf double precision[], p_mean double precision, p_limit integer, OUT event_ids bigint[], OUT scores double precision[])
+-- returns record; stable; for its owner
+
+-- _grants ()
+-- returns TABLE(tenant_id integer, namespaces text[], can_write boolean); stable, security definer, rows 2; for memdb_reader
+
+-- _graph_leg (p_tenant integer, p_namespaces integer[], p_user text, p_session bigint, p_types text[], p_statuses text[], p_seeds bigint[], p_seed_scores double precision[], p_hops integer, OUT memory_ids bigint[], OUT versions integer[], OUT scores double precision[])
+-- returns record; stable; for its owner
+
+-- _has_justification (p_tenant integer, p_memory bigint, p_version integer, p_premises bigint[])
+-- returns boolean; stable; for its owner
+
+-- _has_vector (p_tenant integer, p_model_id integer, p_memory bigint, p_version integer)
+-- returns boolean; stable; for its owner
+
+-- _heading (p_language text, p_at timestamp without time zone, p_speaker text)
+-- returns text; immutable; for its owner
+
+-- _health_rules ()
+-- returns TABLE(place integer, metric text, unit text, warn_from double precision, bad_from double precision, remedy text); immutable, rows 20; for memdb_reader
+
+-- _health_values (p_tenants integer[])
+-- returns TABLE(metric text, value double precision); stable, security definer, rows 20; for memdb_reader
+
+-- _held (p_tenant integer, p_justification bigint, p_at timestamp with time zone)
+-- returns boolean; stable; for its owner
+
+-- _holding (p_tenant integer, p_justification_ids bigint[])
+-- returns TABLE(justification_id bigint, memory_id bigint); stable, rows 100; for its owner
+
+-- _idf (p_documents double precision, p_holding double precision)
+-- returns double precision; immutable; for its owner
+
+-- _inherited_headings (p_tenant integer, p_memories jsonb)
+-- returns jsonb; stable; for its owner
+
+-- _insert_embeddings (p_tenant integer, p_model_id integer, p_memory_ids bigint[], p_versions integer[], p_vectors text[])
+-- returns integer; volatile; for its owner
+
+-- _insert_events (p_tenant integer, p_events jsonb, p_now timestamp with time zone)
+-- returns TABLE(ordinal integer, event_id bigint, session_id bigint, sequence integer, is_new boolean); volatile, rows 100; for its owner
+
+-- _insert_new_memories (p_tenant integer, p_items memdb._memory_item[], p_out integer[], p_now timestamp with time zone)
+-- returns bigint[]; volatile; for its owner
+
+-- _is_named (p_name text, p_query text, p_words text)
+-- returns boolean; immutable; for its owner
+
+-- _is_operator ()
+-- returns boolean; stable; for memdb_reader
+
+-- _is_recallable (p_memory memdb.memory, p_namespaces integer[], p_user text, p_session bigint, p_types text[], p_statuses text[])
+-- returns boolean; immutable; for its owner
+
+-- _is_worked_on (p_tenant integer, p_session bigint, p_now timestamp with time zone)
+-- returns boolean; stable; for its owner
+
+-- _item_of (p_tenant integer, p_memory bigint, p_version integer)
+-- returns jsonb; stable; for its owner
+
+-- _keyword_leg (p_tenant integer, p_namespaces integer[], p_user text, p_session bigint, p_types text[], p_statuses text[], p_terms text[], p_limit integer, OUT memory_ids bigint[], OUT scores double precision[], OUT terms text[], OUT idf double precision[], OUT documents double precision, OUT mean_length double precision)
+-- returns record; stable; for its owner
+
+-- _keyword_matches (p_tenant integer, p_namespaces integer[], p_user text, p_session bigint, p_types text[], p_statuses text[], p_query tsquery, p_terms text[], p_idf double precision[], p_mean double precision, p_limit integer, OUT memory_ids bigint[], OUT scores double precision[])
+-- returns record; stable; for its owner
+
+-- _lease_events (p_tenant integer, p_worker text, p_events bigint[], p_until timestamp with time zone, p_now timestamp with time zone)
+-- returns bigint[]; volatile; for its owner
+
+-- _leg (p_rank bigint, p_score double precision)
+-- returns jsonb; immutable; for its owner
+
+-- _let_in (p_tenant integer, p_event bigint, p_now timestamp with time zone)
+-- returns void; volatile; for its owner
+
+-- _let_memory_in (p_tenant integer, p_memory bigint, p_now timestamp with time zone)
+-- returns void; volatile; for its owner
+
+-- _list_states (p_tenant integer, p_namespaces text[], p_user text, p_types text[], p_statuses text[], p_after bigint, p_after_at timestamp with time zone, p_limit integer, p_belief_at timestamp with time zone, p_world_at timestamp with time zone)
+-- returns TABLE(memory_id bigint, version integer, status text); stable, security definer, rows 50; for its owner
+
+-- _lock_known (p_tenant integer, p_items memdb._memory_item[])
+-- returns void; volatile; for its owner
+
+-- _lock_truth (p_tenant integer, p_exclusive boolean)
+-- returns void; volatile; for its owner
+
+-- _log_recall (p_tenant integer, p_namespaces text[], p_user text, p_agent text, p_query text, p_arguments jsonb, p_memory_ids bigint[], p_versions integer[], p_scores real[], p_legs jsonb, p_elapsed_ms real)
+-- returns bigint; volatile, security definer; for memdb_reader
+
+-- _max_attempts ()
+-- returns integer; immutable; for its owner
+
+-- _may_create (p_tenant integer, p_namespace text)
+-- returns boolean; stable, security definer; for its owner
+
+-- _memory_factor (p_importance real, p_confidence real, p_trust real, p_status text, p_tier text)
+-- returns double precision; immutable; for its owner
+
+-- _memory_items (p_tenant integer, p_memories jsonb, p_sources memdb._memory_source[], p_now timestamp with time zone)
+-- returns SETOF memdb._memory_item; volatile, rows 1000; for its owner
+
+-- _memory_sources (p_tenant integer, p_memories jsonb, p_readable integer[])
+-- returns SETOF memdb._memory_source; volatile, rows 1000; for its owner
+
+-- _month_number (p_name text)
+-- returns integer; immutable; for its owner
+
+-- _move_support (p_tenant integer, p_memory_ids bigint[], p_justification_ids bigint[])
+-- returns void; volatile; for its owner
+
+-- _name_born (p_tenant integer, p_places memdb._memory_place[], p_out integer[], p_now timestamp with time zone)
+-- returns void; volatile; for its owner
+
+-- _name_causes (p_tenant integer, p_memory_ids bigint[], p_now timestamp with time zone)
+-- returns void; volatile; for its owner
+
+-- _namespaces_granted (p_tenant integer, p_write boolean)
+-- returns integer[]; stable, security definer; for its owner
+
+-- _nearest_exact (p_tenant integer, p_namespaces integer[], p_user text, p_session bigint, p_types text[], p_statuses text[], p_model integer, p_vector halfvec, p_limit integer)
+-- returns TABLE(memory_id bigint, version integer, similarity double precision); stable, rows 50; for its owner
+
+-- _next_events (p_tenant integer, p_session bigint, p_limit integer, p_now timestamp with time zone)
+-- returns SETOF bigint; volatile, rows 20; for its owner
+
+-- _note (p_tenant integer, p_memory memdb.memory, p_kind text, p_text text)
+-- returns bigint; volatile; for its owner
+
+-- _open_sessions (p_tenant integer, p_events jsonb)
+-- returns void; volatile; for its owner
+
+-- _open_stale_reviews (p_tenant integer, p_memory_ids bigint[], p_now timestamp with time zone)
+-- returns void; volatile; for its owner
+
+-- _own_lease (p_tenant integer, p_worker text, p_event_ids bigint[])
+-- returns void; volatile; for its owner
+
+-- _own_rederivation (p_tenant integer, p_worker text, p_memory_ids bigint[])
+-- returns void; volatile; for its owner
+
+-- _place_memories (p_tenant integer, p_items memdb._memory_item[], p_sources memdb._memory_source[], p_new bigint[])
+-- returns SETOF memdb._memory_place; volatile, rows 1000; for its owner
+
+-- _policy (p_tenant integer, p_key text, p_namespace integer DEFAULT NULL::integer)
+-- returns jsonb; stable; for its owner
+
+-- _policy_defaults ()
+-- returns TABLE(key text, value jsonb, meaning text); immutable, rows 20; for its owner
+
+-- _pool (p_tenant integer, p_namespaces integer[], p_agent text, p_query text, p_memory_ids bigint[], p_versions integer[], p_places bigint[], p_reached text[], p_keyword double precision[], p_nearest bigint[], p_model integer, p_vector halfvec, p_width integer, p_from_at timestamp with time zone[], p_to_at timestamp with time zone[], p_worth double precision[], p_event_ids bigint[], p_fresh double precision[], p_limit integer)
+-- returns TABLE(memory_id bigint, version integer, event_id bigint, keyword double precision, closeness double precision, bonus double precision); stable, rows 100; for its owner
+
+-- _premise_rows (p_tenant integer, p_memory_ids bigint[], p_versions integer[] DEFAULT NULL::integer[], p_max_depth integer DEFAULT 1, p_agent text DEFAULT NULL::text, p_belief_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
+-- returns TABLE(depth integer, conclusion_id bigint, conclusion_version integer, justification_id bigint, ordinal smallint, method text, supports boolean, is_hidden boolean, event_id bigint, span_from integer, span_to integer, memory_id bigint, memory_version integer, path bigint[]); stable, security definer, rows 50; for memdb_reader
+
+-- _premises_hold (p_tenant integer, p_justification bigint)
+-- returns boolean; stable; for its owner
+
+-- _presence (p_length double precision, p_mean double precision)
+-- returns double precision; immutable; for its owner
+
+-- _put_memory_out (p_tenant integer, p_memory bigint, p_status text, p_reason text, p_now timestamp with time zone)
+-- returns void; volatile; for its owner
+
+-- _put_out (p_tenant integer, p_event bigint, p_status text, p_reason text, p_now timestamp with time zone)
+-- returns void; volatile; for its owner
+
+-- _put_right (p_tenant integer, p_event bigint, p_new bigint, p_text text, p_values jsonb, p_reason text, p_now timestamp with time zone)
+-- returns void; volatile; for its owner
+
+-- _query_terms (p_query text)
+-- returns text[]; immutable; for its owner
+
+-- _query_vector (p_tenant integer, p_vector real[], OUT model_id integer, OUT vector halfvec)
+-- returns record; stable; for its owner
+
+-- _queue_fallen (p_tenant integer, p_now timestamp with time zone)
+-- returns void; volatile; for its owner
+
+-- _raise (p_code text, p_message text, p_detail jsonb DEFAULT NULL::jsonb, p_hint text DEFAULT NULL::text)
+-- returns boolean; volatile; for memdb_reader
+
+-- _ranked (p_tenant integer, p_namespaces integer[], p_user text, p_session bigint, p_types text[], p_statuses text[], p_agent text, p_query text, p_memory_ids bigint[], p_versions integer[], p_places bigint[], p_reached text[], p_windowed double precision[], p_keyword_ids bigint[], p_keyword_scores double precision[], p_near_ids bigint[], p_near_scores double precision[], p_model integer, p_vector halfvec, p_width integer, p_from_at timestamp with time zone[], p_to_at timestamp with time zone[], p_worth double precision[], p_event_ids bigint[], p_fresh_scores double precision[], p_hops integer, p_depth integer, p_k integer)
+-- returns TABLE(memory_id bigint, version integer, event_id bigint, score real, legs jsonb); stable, rows 10; for its owner
+
+-- _read_states (p_tenant integer, p_memory_ids bigint[], p_belief_at timestamp with time zone, p_world_at timestamp with time zone)
+-- returns TABLE(memory_id bigint, version integer, status text); stable, security definer, rows 10; for its owner
+
+-- _readable (p_tenant integer, p_namespaces text[], p_agent text)
+-- returns integer[]; stable, security definer; for memdb_reader
+
+-- _recall_candidates (p_tenant integer, p_query text, p_vector real[], p_namespaces text[], p_user text, p_agent text, p_session text, p_types text[], p_k integer, p_legs text[], p_hops integer, p_include text[])
+-- returns TABLE(memory_id bigint, version integer, event_id bigint, score real, legs jsonb); stable, security definer, rows 10; for memdb_reader
+
+-- _recall_sources (p_tenant integer, p_memory_ids bigint[], p_versions integer[])
+-- returns TABLE(memory_id bigint, version integer, sources jsonb); stable, rows 10; for memdb_reader
+
+-- _record_mentions (p_tenant integer, p_mentions jsonb)
+-- returns void; volatile; for its owner
+
+-- _relearn (p_tenant integer, p_justification_ids bigint[], p_now timestamp with time zone)
+-- returns bigint; volatile; for its owner
+
+-- _rename_causes (p_tenant integer, p_root text, p_root_ids bigint[], p_now timestamp with time zone)
+-- returns void; volatile; for its owner
+
+-- _require_operator ()
+-- returns void; stable; for its owner
+
+-- _resting_on_events (p_tenant integer, p_event_ids bigint[])
+-- returns bigint[]; stable; for its owner
+
+-- _resting_on_memories (p_tenant integer, p_memory_ids bigint[])
+-- returns bigint[]; stable; for its owner
+
+-- _retire_versions (p_tenant integer, p_memory_ids bigint[], p_now timestamp with time zone)
+-- returns void; volatile; for its owner
+
+-- _rise (p_tenant integer, p_justification_ids bigint[], p_now timestamp with time zone)
+-- returns bigint; volatile; for its owner
+
+-- _saturate (p_weight double precision)
+-- returns double precision; immutable; for its owner
+
+-- _scope_query (p_tenant integer, p_namespaces integer[])
+-- returns text; immutable; for its owner
+
+-- _scope_statistics (p_tenant integer, p_namespaces integer[], p_terms text[], OUT documents double precision, OUT mean_length double precision, OUT queued integer, OUT holding double precision[])
+-- returns record; stable; for its owner
+
+-- _search_matches (p_tenant integer, p_namespaces integer[], p_user text, p_session bigint, p_types text[], p_statuses text[], p_terms text[], p_idf double precision[], p_holding double precision[], p_mean double precision, p_limit integer, OUT memory_ids bigint[], OUT scores double precision[])
+-- returns record; stable; for its owner
+
+-- _service_tenant ()
+-- returns integer; stable; for its owner
+
+-- _sources_out (p_tenant integer, p_sources memdb._memory_source[])
+-- returns integer[]; volatile; for its owner
+
+-- _states_at (p_tenant integer, p_belief_at timestamp with time zone, p_world_at timestamp with time zone, p_memory_ids bigint[])
+-- returns TABLE(memory_id bigint, version integer, status text); stable, rows 100; for its owner
+
+-- _supersede (p_tenant integer, p_memory memdb.memory, p_item jsonb, p_event bigint, p_readable integer[], p_now timestamp with time zone)
+-- returns integer; volatile; for its owner
+
+-- _superseded (p_tenant integer, p_memory memdb.memory, p_version integer, p_now timestamp with time zone)
+-- returns TABLE(memory_id bigint, version integer, outcome text, fallen bigint); stable, rows 1; for its owner
+
+-- _then (p_memory memdb.memories, p_version memdb.memory_version, p_status text)
+-- returns memdb.memories; stable; for its owner
+
+-- _time_bonus (p_at timestamp with time zone, p_from_at timestamp with time zone[], p_to_at timestamp with time zone[], p_worth double precision[])
+-- returns double precision; immutable; for its owner
+
+-- _time_ranges (p_query text, p_years integer[])
+-- returns TABLE(from_date date, to_date date); immutable, rows 2; for its owner
+
+-- _time_spans (p_tenant integer, p_namespaces integer[], p_query text, p_documents double precision, OUT from_at timestamp with time zone[], OUT to_at timestamp with time zone[], OUT worth double precision[])
+-- returns record; stable; for its owner
+
+-- _truth_changes (p_tenant integer, p_now timestamp with time zone)
+-- returns SETOF memdb._truth_change; stable, rows 100; for its owner
+
+-- _truth_time (p_tenant integer)
+-- returns timestamp with time zone; volatile; for its owner
+
+-- _unit_vectors (p_dimensions integer, p_vectors text[])
+-- returns halfvec[]; immutable; for its owner
+
+-- _unsupported (p_tenant integer, p_memory_ids bigint[])
+-- returns bigint[]; stable; for its owner
+
+-- _vector_leg (p_tenant integer, p_namespaces integer[], p_user text, p_session bigint, p_types text[], p_statuses text[], p_model integer, p_vector halfvec, p_limit integer, OUT memory_ids bigint[], OUT scores double precision[])
+-- returns record; stable; for its owner
+
+-- _version_fields (p_tenant integer, p_memory bigint, p_version integer)
+-- returns jsonb; stable; for its owner
+
+-- _version_status (p_tenant integer, p_memory bigint, p_version integer, p_at timestamp with time zone)
+-- returns text; stable; for its owner
+
+-- _window_scores (p_tenant integer, p_memory_ids bigint[], p_versions integer[], p_places bigint[], p_reached text[], p_terms text[], p_idf double precision[], p_mean double precision, p_width integer)
+-- returns double precision[]; stable; for its owner
+
+-- _words (p_text text)
+-- returns text; immutable; for its owner
+
+-- _writable (p_tenant integer, p_namespace text, p_agent text)
+-- returns integer; volatile, security definer; for its owner
+
+-- _write_links (p_tenant integer, p_items memdb._memory_item[], p_places memdb._memory_place[])
+-- returns void; volatile; for its owner
+
+-- _write_vectors (p_tenant integer, p_items memdb._memory_item[], p_places memdb._memory_place[], p_vector_model text)
+-- returns void; volatile; for its owner
+
+-- _write_versions (p_tenant integer, p_items memdb._memory_item[], p_sources memdb._memory_source[], p_places memdb._memory_place[], p_out integer[], p_now timestamp with time zone)
+-- returns bigint[]; volatile; for its owner
+
+-- add_premises (p_tenant integer, p_justification bigint, p_sources jsonb)
+-- returns SETOF memdb._truth_change; volatile, security definer, rows 100; for memdb_writer
+
+-- append_events (p_tenant integer, p_events jsonb)
+-- returns TABLE(ordinal integer, event_id bigint, session_id bigint, sequence integer, is_new boolean); volatile, security definer, rows 100; for memdb_writer
+
+-- bound_namespaces ()
+-- returns integer[]; stable, security definer; for memdb_reader
+
+-- bound_tenants ()
+-- returns integer[]; stable, security definer; for memdb_reader
+
+-- claim_events (p_tenant integer, p_worker text, p_limit integer DEFAULT 20, p_lease_seconds integer DEFAULT 300)
+-- returns TABLE(event_id bigint, namespace text, session text, session_id bigint, sequence integer, kind text, text text, input jsonb, output jsonb, user_id text, agent_id text, speaker text, language text, occurred_at timestamp with time zone, time_zone text, trust real, parent_event_id bigint, metadata jsonb, attempts integer, leased_until timestamp with time zone); volatile, security definer, rows 20; for memdb_writer
+
+-- claim_rederivations (p_tenant integer, p_worker text, p_limit integer DEFAULT 20, p_lease_seconds integer DEFAULT 300)
+-- returns TABLE(memory_id bigint, version integer, namespace text, user_id text, type text, text text, language text, cause text, root text, root_id bigint, depth integer, attempts integer, leased_until timestamp with time zone); volatile, security definer, rows 20; for its owner
+
+-- complete_events (p_tenant integer, p_worker text, p_event_ids bigint[])
+-- returns integer; volatile, security definer; for memdb_writer
+
+-- complete_rederivations (p_tenant integer, p_worker text, p_memory_ids bigint[])
+-- returns integer; volatile, security definer; for its owner
+
+-- compose_passages (p_tenant integer, p_memories jsonb)
+-- returns TABLE(ordinal integer, heading text, text text); stable, security definer, rows 100; for memdb_writer
+
+-- correct_event (p_tenant integer, p_event bigint, p_text text, p_values jsonb DEFAULT '{}'::jsonb, p_reason text DEFAULT NULL::text, p_dry_run boolean DEFAULT false)
+-- returns SETOF memdb._truth_change; volatile, security definer, rows 100; for memdb_writer
+
+-- create_tenant (p_name text)
+-- returns TABLE(tenant_id integer, is_new boolean); volatile, security definer, rows 1; for memdb_operator
+
+-- "current_time" ()
+-- returns timestamp with time zone; volatile, security definer; for memdb_reader
+
+-- diff_versions (p_tenant integer, p_memory bigint, p_from integer DEFAULT NULL::integer, p_to integer DEFAULT NULL::integer)
+-- returns TABLE(field text, old_value jsonb, new_value jsonb); stable, rows 5; for its owner
+
+-- effective_policy (p_tenant integer, p_namespace text DEFAULT NULL::text)
+-- returns TABLE(key text, value jsonb, source text, meaning text); stable, security definer, rows 20; for memdb_reader
+
+-- enqueue_embeddings (p_tenant integer, p_model text, p_limit integer DEFAULT 1000, p_after bigint DEFAULT 0)
+-- returns TABLE(enqueued integer, last_memory_id bigint); volatile, security definer, rows 1; for memdb_writer
+
+-- expand_related (p_tenant integer, p_memory_ids bigint[], p_max_hops integer DEFAULT 2, p_min_weight real DEFAULT 0.1, p_relations text[] DEFAULT NULL::text[], p_fan_out integer DEFAULT 16)
+-- returns TABLE(memory_id bigint, hops integer, weight real, path bigint[]); stable, security definer, rows 100; for memdb_reader
+
+-- explain_memory (p_tenant integer, p_memory bigint, p_version integer DEFAULT NULL::integer, p_max_depth integer DEFAULT 10, p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone)
+-- returns TABLE(depth integer, conclusion_id bigint, conclusion_version integer, justification_id bigint, method text, supports boolean, source text, event_id bigint, memory_id bigint, memory_version integer, kind_or_type text, status text, text text, quote text, speaker text, session text, occurred_at timestamp with time zone, path bigint[]); stable, rows 50; for memdb_reader
+
+-- explain_memory_json (p_tenant integer, p_memory bigint, p_version integer DEFAULT NULL::integer, p_max_depth integer DEFAULT 10, p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone)
+-- returns jsonb; stable; for memdb_reader
+
+-- extend_lease (p_tenant integer, p_worker text, p_event_ids bigint[], p_lease_seconds integer DEFAULT 300)
+-- returns integer; volatile, security definer; for memdb_writer
+
+-- fail_embedding (p_tenant integer, p_model text, p_memory bigint, p_version integer, p_error text)
+-- returns void; volatile, security definer; for memdb_writer
+
+-- fail_event (p_tenant integer, p_worker text, p_event bigint, p_error text, p_raw_output text DEFAULT NULL::text, p_charge boolean DEFAULT true, p_wait_seconds integer DEFAULT 0)
+-- returns text; volatile, security definer; for memdb_writer
+
+-- fail_rederivation (p_tenant integer, p_worker text, p_memory bigint, p_error text)
+-- returns text; volatile, security definer; for its owner
+
+-- failed_events (p_tenant integer, p_after bigint DEFAULT 0, p_limit integer DEFAULT 100)
+-- returns TABLE(event_id bigint, namespace text, state text, attempts integer, next_at timestamp with time zone, error text, raw_output text); stable, security definer, rows 20; for memdb_writer
+
+-- find_tenant (p_name text)
+-- returns integer; stable, security definer; for memdb_reader
+
+-- fold_keyword_stats (p_tenant integer, p_limit integer DEFAULT 1000)
+-- returns integer; volatile, security definer; for memdb_writer
+
+-- get_memory (p_tenant integer, p_memory bigint)
+-- returns SETOF memdb.memories; stable, rows 1; for memdb_reader
+
+-- grant_agent (p_tenant integer, p_agent text, p_namespace text, p_can_read boolean DEFAULT true, p_can_write boolean DEFAULT false, p_weight real DEFAULT 1)
+-- returns void; volatile, security definer; for memdb_operator
+
+-- grant_role (p_tenant integer, p_role name, p_can_write boolean DEFAULT false, p_namespaces text[] DEFAULT NULL::text[])
+-- returns void; volatile, security definer; for memdb_operator
+
+-- health (p_tenant integer DEFAULT NULL::integer)
+-- returns TABLE(metric text, value double precision, unit text, state text, remedy text); stable, rows 20; for memdb_reader
+
+-- keyword_text_v1 (p_text text, p_heading text, p_language text, p_scope text[])
+-- returns tsvector; immutable; for its owner
+
+-- list_embedding_models (p_tenant integer)
+-- returns TABLE(model_id integer, name text, dimensions integer, state text, fingerprint text); stable, rows 2; for memdb_reader
+
+-- list_memories (p_tenant integer, p_namespaces text[] DEFAULT NULL::text[], p_user text DEFAULT NULL::text, p_types text[] DEFAULT NULL::text[], p_statuses text[] DEFAULT '{active}'::text[], p_after bigint DEFAULT NULL::bigint, p_limit integer DEFAULT 50, p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone)
+-- returns SETOF memdb.memories; stable, rows 50; for memdb_reader
+
+-- memory_as_of (p_tenant integer, p_memory bigint, p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone)
+-- returns SETOF memdb.memories; stable, rows 1; for its owner
+
+-- memory_history (p_tenant integer, p_memory bigint)
+-- returns TABLE(from_at timestamp with time zone, to_at timestamp with time zone, version integer, status text, text text, summary text, type text, importance real, confidence real, valid_from timestamp with time zone, valid_to timestamp with time zone, event_id bigint, metadata jsonb, cause text, root text, root_id bigint, depth integer, actor text, reason text); stable, rows 10; for its owner
+
+-- merge_entities (p_tenant integer, p_from bigint, p_into bigint)
+-- returns integer; volatile, security definer; for memdb_writer
+
+-- neighbours (p_tenant integer, p_memory_ids bigint[], p_width integer DEFAULT 2)
+-- returns TABLE(memory_id bigint, neighbour_id bigint, distance integer); stable, security definer, rows 100; for memdb_reader
+
+-- pending_embeddings (p_tenant integer, p_model text, p_limit integer DEFAULT 100, p_lease_seconds integer DEFAULT 300)
+-- returns TABLE(memory_id bigint, version integer, text text); volatile, rows 100; for memdb_writer
+
+-- recall (p_tenant integer, p_query text, p_vector real[] DEFAULT NULL::real[], p_namespaces text[] DEFAULT NULL::text[], p_user text DEFAULT NULL::text, p_agent text DEFAULT NULL::text, p_session text DEFAULT NULL::text, p_types text[] DEFAULT NULL::text[], p_k integer DEFAULT 10, p_legs text[] DEFAULT NULL::text[], p_hops integer DEFAULT 1, p_include text[] DEFAULT NULL::text[], p_log boolean DEFAULT true)
+-- returns TABLE(rank integer, memory_id bigint, version integer, event_id bigint, score real, text text, summary text, type text, status text, namespace text, user_id text, agent_id text, importance real, confidence real, occurred_at timestamp with time zone, legs jsonb, sources jsonb, recall_id bigint); volatile, rows 10; for memdb_reader
+
+-- record_embeddings (p_tenant integer, p_model text, p_embeddings jsonb)
+-- returns integer; volatile, security definer; for memdb_writer
+
+-- record_memories (p_tenant integer, p_memories jsonb, p_vector_model text DEFAULT NULL::text)
+-- returns TABLE(ordinal integer, memory_id bigint, version integer, outcome text); volatile, security definer, rows 1000; for memdb_writer
+
+-- register_embedding_model (p_tenant integer, p_name text, p_dimensions integer, p_fingerprint text DEFAULT NULL::text)
+-- returns TABLE(model_id integer, state text, is_new boolean); volatile, security definer, rows 1; for memdb_writer
+
+-- relate_memories (p_tenant integer, p_edges jsonb)
+-- returns TABLE(ordinal integer, edge_id bigint, is_new boolean); volatile, security definer, rows 100; for memdb_writer
+
+-- restore_event (p_tenant integer, p_event bigint, p_reason text DEFAULT NULL::text, p_dry_run boolean DEFAULT false)
+-- returns SETOF memdb._truth_change; volatile, security definer, rows 100; for memdb_writer
+
+-- restore_memory (p_tenant integer, p_memory bigint, p_reason text DEFAULT NULL::text, p_dry_run boolean DEFAULT false)
+-- returns SETOF memdb._truth_change; volatile, security definer, rows 100; for memdb_writer
+
+-- retract_event (p_tenant integer, p_event bigint, p_reason text DEFAULT NULL::text, p_dry_run boolean DEFAULT false)
+-- returns SETOF memdb._truth_change; volatile, security definer, rows 100; for memdb_writer
+
+-- retract_memory (p_tenant integer, p_memory bigint, p_reason text DEFAULT NULL::text, p_dry_run boolean DEFAULT false)
+-- returns SETOF memdb._truth_change; volatile, security definer, rows 100; for memdb_writer
+
+-- retry_events (p_tenant integer, p_event_ids bigint[] DEFAULT NULL::bigint[])
+-- returns integer; volatile, security definer; for memdb_writer
+
+-- rollback_memory (p_tenant integer, p_memory bigint, p_expected_version integer, p_to_version integer, p_reason text DEFAULT NULL::text)
+-- returns TABLE(memory_id bigint, version integer, outcome text, fallen bigint); volatile, security definer, rows 1; for its owner
+
+-- scope_lexemes_v1 (p_tenant integer, p_namespace integer, p_user text)
+-- returns text[]; immutable; for its owner
+
+-- set_namespace (p_tenant integer, p_path text, p_visibility text DEFAULT 'shared'::text, p_owner_agent text DEFAULT NULL::text)
+-- returns integer; volatile, security definer; for memdb_operator
+
+-- set_policy (p_tenant integer, p_key text, p_value jsonb, p_namespace text DEFAULT NULL::text)
+-- returns void; volatile, security definer; for memdb_operator
+
+-- supersede_memory (p_tenant integer, p_memory bigint, p_expected_version integer, p_item jsonb)
+-- returns TABLE(memory_id bigint, version integer, outcome text, fallen bigint); volatile, security definer, rows 1; for memdb_writer
