@@ -16,6 +16,18 @@ begin atomic
      'Kinds of events that are queued to become memories.'),
     ('extraction_attempts', '5'::jsonb, 'How often an event is given to the pipeline before it counts as dead.'),
     ('extraction_backoff_seconds', '10'::jsonb, 'Wait after the first failure; it doubles with each further one, up to an hour.'),
+    ('when_stale', '"keep"'::jsonb,
+     'What becomes of a memory that lost its support: keep (it is only marked), review (a person is asked), derive (a model thinks again).'),
+    ('importance_weights', '{"density": 3, "emotion": 1, "task": 3, "novelty": 3}',
+     'What each component (0 to 1) of importance counts; the weighted mean times 10 is the importance.'),
+    ('importance_thresholds', '{"keep": 2, "long_term": 4}',
+     'Importance below keep is dropped, below long_term goes to the short-term tier.'),
+    ('duplicate_similarity', '0.97',
+     'Cosine from which a fact of the same words, numbers and negations counts as told before.'),
+    ('supersede_confidence', '0.8', 'Confidence in a changed value from which the old memory is superseded; below it a person is asked.'),
+    ('relations_per_memory', '5', 'How many relations a new memory gets at most.'),
+    ('candidates_per_fact', '10', 'How many known memories a new fact is compared with.'),
+    ('condense_characters', '2000', 'Texts longer than this get a condensed memory beside what is taken from them word by word.'),
     ('notify', 'false'::jsonb,
      'Whether append_events wakes listeners of channel memdb_events; NOTIFY takes a lock on the whole database at commit.');
 end;

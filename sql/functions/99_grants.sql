@@ -23,7 +23,7 @@ grant usage on schema memdb to memdb_reader;
 -- statistics: they hold ids and words of namespaces the reader may not see; functions read them.
 grant select on
   memdb.schema_info, memdb.tenant, memdb.namespace, memdb.session, memdb.event, memdb.memory, memdb.memory_version,
-  memdb.belief, memdb.entity, memdb.embedding_model,
+  memdb.belief, memdb.entity, memdb.embedding_model, memdb.assertion, memdb.assessment, memdb.review_item,
   memdb.memories, memdb.memory_versions, memdb.events, memdb.entities
   to memdb_reader;
 
@@ -45,17 +45,25 @@ begin
         ('_grants', 'memdb_reader'), ('bound_tenants', 'memdb_reader'), ('bound_namespaces', 'memdb_reader'),
         -- called as the reader or writer by functions that run with the caller's rights
         ('_authorize', 'memdb_reader'), ('_caller', 'memdb_reader'), ('_claim_embeddings', 'memdb_writer'),
-        ('_explain_sources', 'memdb_reader'), ('_health_rules', 'memdb_reader'), ('_health_values', 'memdb_reader'),
+        ('_explain_sources', 'memdb_reader'), ('_explained_version', 'memdb_reader'), ('_list_states', 'memdb_reader'),
+        ('_read_states', 'memdb_reader'), ('_then', 'memdb_reader'), ('_version_fields', 'memdb_reader'),
+        ('_version_status', 'memdb_reader'),
+        ('_health_rules', 'memdb_reader'), ('_health_values', 'memdb_reader'),
         ('_is_operator', 'memdb_reader'), ('_log_recall', 'memdb_reader'), ('_premise_rows', 'memdb_reader'),
         ('_raise', 'memdb_reader'), ('_readable', 'memdb_reader'), ('_recall_candidates', 'memdb_reader'),
         ('_recall_sources', 'memdb_reader'),
         -- reading
-        ('current_time', 'memdb_reader'), ('effective_policy', 'memdb_reader'), ('expand_related', 'memdb_reader'),
-        ('explain_memory', 'memdb_reader'), ('explain_memory_json', 'memdb_reader'), ('find_tenant', 'memdb_reader'),
+        ('current_time', 'memdb_reader'), ('diff_versions', 'memdb_reader'), ('effective_policy', 'memdb_reader'), ('expand_related', 'memdb_reader'),
+        ('explain_memory', 'memdb_reader'), ('explain_memory_json', 'memdb_reader'), ('explain_writing', 'memdb_reader'), ('review_items', 'memdb_reader'), ('find_tenant', 'memdb_reader'),
         ('get_memory', 'memdb_reader'), ('health', 'memdb_reader'), ('list_embedding_models', 'memdb_reader'),
-        ('list_memories', 'memdb_reader'), ('neighbours', 'memdb_reader'), ('recall', 'memdb_reader'),
+        ('list_memories', 'memdb_reader'), ('memory_as_of', 'memdb_reader'), ('memory_history', 'memdb_reader'),
+        ('neighbours', 'memdb_reader'), ('recall', 'memdb_reader'),
         -- writing
         ('add_premises', 'memdb_writer'), ('append_events', 'memdb_writer'), ('claim_events', 'memdb_writer'),
+        ('claim_rederivations', 'memdb_writer'), ('complete_rederivations', 'memdb_writer'),
+        ('fail_rederivation', 'memdb_writer'), ('rollback_memory', 'memdb_writer'),
+        ('find_candidates', 'memdb_writer'), ('_candidates', 'memdb_writer'), ('record_assertions', 'memdb_writer'),
+        ('record_assessments', 'memdb_writer'), ('request_reviews', 'memdb_writer'),
         ('complete_events', 'memdb_writer'), ('compose_passages', 'memdb_writer'), ('correct_event', 'memdb_writer'),
         ('extend_lease', 'memdb_writer'), ('fail_event', 'memdb_writer'), ('failed_events', 'memdb_writer'),
         ('retry_events', 'memdb_writer'), ('enqueue_embeddings', 'memdb_writer'),
