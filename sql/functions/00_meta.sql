@@ -82,6 +82,7 @@ comment on function memdb._content_hash (text) is 'What makes two texts the same
 -- Closes the race in which a memory is recorded on an event while another transaction retracts
 -- it: recorders hold the lock shared and read the state of their premises after they got it;
 -- corrections hold it exclusively. Transaction level only, so it works behind PgBouncer.
+-- Above read committed what is read after the lock may be older than it: see _check_snapshot.
 create or replace function memdb._lock_truth (
   p_tenant    integer,
   p_exclusive boolean
@@ -96,5 +97,51 @@ begin
   else
     perform pg_advisory_xact_lock_shared(1835363444, p_tenant);
   end if;
+  if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+    perform memdb._check_snapshot(p_tenant, p_exclusive);
+  end if;
 end $$;
 comment on function memdb._lock_truth (integer, boolean) is 'Let recorders of a tenant run side by side, and a correction alone.';
+
+-- _check_snapshot: refuse to judge by a snapshot that is older than what others committed before the truth lock was got.
+--
+-- Repeatable read and serializable transactions see the database as it was at their first
+-- statement. A recorder must not miss a correction committed since: every correction updates the
+-- tenant's row, so locking that row fails with 40001 by itself. A correction must not miss a
+-- memory recorded since, and recorders leave no such trace, not to wait for each other: so it goes
+-- through only if no transaction at all was committed since. Raises 40001: roll back, try again.
+create or replace function memdb._check_snapshot (
+  p_tenant    integer,
+  p_exclusive boolean
+)
+  returns void
+  language plpgsql volatile
+as $$
+declare
+  v_seen pg_snapshot := pg_current_snapshot();
+  v_own  bigint := pg_current_xact_id()::text;
+  v_next bigint;
+begin
+  perform from memdb.tenant t where t.tenant_id = p_tenant for share;
+  if not p_exclusive then
+    return;
+  end if;
+  begin
+    -- A block of its own is a subtransaction, and takes the next free number: whoever held the
+    -- truth lock before us has a lower one. Numbers in rows have 32 bits.
+    update memdb.tenant t set truth_at = t.truth_at where t.tenant_id = p_tenant
+    returning t.xmin::text::bigint into v_next;
+  exception when invalid_transaction_state then
+    raise;
+  end;
+  v_next := v_own + (v_next - v_own % 4294967296 + 4294967296) % 4294967296;
+  if exists (
+       select from (select x.xid::text::bigint from pg_snapshot_xip(v_seen) x (xid)
+                    union all
+                    select generate_series(pg_snapshot_xmax(v_seen)::text::bigint, v_next - 1)) w (id)
+        where pg_xact_status(w.id::text::xid8) = 'committed') then
+    perform memdb._raise('40001', 'others committed since this transaction began, and may rest on what it is about to change',
+      null, 'Try the transaction again, or make corrections at read committed.');
+  end if;
+end $$;
+comment on function memdb._check_snapshot (integer, boolean) is 'Refuse to judge by a snapshot that is older than what others committed before the truth lock was got.';

@@ -240,11 +240,31 @@ begin atomic
 end;
 comment on function memdb._write_versions (integer, memdb._memory_item[], memdb._memory_source[], memdb._memory_place[], integer[], timestamptz) is 'Write versions, justifications and premises of the placed items.';
 
+-- _name_born: tell why the memories of a batch are out that were born stale, their sources being out.
+create or replace function memdb._name_born (
+  p_tenant integer,
+  p_places memdb._memory_place[],
+  p_out    integer[],
+  p_now    timestamptz
+)
+  returns void
+  language plpgsql volatile
+as $$
+begin
+  if p_out <> '{}' then
+    perform memdb._name_causes(p_tenant, array(
+      select p.memory_id from unnest(p_places) p
+       where p.ordinal = any (p_out) and p.outcome in ('created', 'versioned')), p_now);
+  end if;
+end $$;
+comment on function memdb._name_born (integer, memdb._memory_place[], integer[], timestamptz) is 'Tell why the memories of a batch are out that were born stale, their sources being out.';
+
 -- _retire_versions: take the current versions of memories out of use, before new ones are written.
 --
--- Closes the version, moves its vectors to the cold table (as-of recall still reads them there),
--- drops it from the queues, takes its words out of the keyword statistics, and lets its
--- justifications support nothing: a later retraction of an old source must not fell the new version.
+-- Closes the version and notes what else the memory was with it, moves its vectors to the cold
+-- table (as-of recall still reads them there), drops it from the queues, takes its words out of
+-- the keyword statistics, and lets its justifications support nothing: a later retraction of an
+-- old source must not fell the new version.
 create or replace function memdb._retire_versions (
   p_tenant     integer,
   p_memory_ids bigint[],
@@ -256,7 +276,9 @@ as $$
 begin
   with retired as (
     update memdb.memory_version v
-       set retired_at = greatest(p_now, v.recorded_at + interval '1 microsecond')
+       set retired_at = greatest(p_now, v.recorded_at + interval '1 microsecond'),
+           replaced = jsonb_build_object('type', m.type, 'importance', m.importance, 'confidence', m.confidence,
+                                         'trust', m.trust, 'occurred_at', m.occurred_at)
       from memdb.memory m
      where m.tenant_id = p_tenant and m.memory_id = any (p_memory_ids)
        and v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
@@ -300,12 +322,17 @@ create or replace function memdb._advance_memories (
 as $$
 declare
   v_ids bigint[] := array(select p.memory_id from unnest(p_places) p where p.outcome = 'versioned' order by 1);
+  v_was bigint[];
+  v_id  bigint;
 begin
   if v_ids = '{}' then
     return;
   end if;
+  v_was := array(select m.memory_id from memdb.memory m
+                  where m.tenant_id = p_tenant and m.memory_id = any (v_ids) and m.status in ('retracted', 'contradicted'));
   perform memdb._retire_versions(p_tenant, v_ids, p_now);
   perform memdb._close_beliefs(p_tenant, 'memory', v_ids, p_now);
+  perform memdb._drop_tasks(p_tenant, v_ids, p_now);
   update memdb.memory m
      set version = p.version, content_hash = i.content_hash, type = i.type, importance = i.importance,
          confidence = i.confidence, trust = i.trust, occurred_at = i.occurred_at, is_pinned = m.is_pinned or i.is_pinned,
@@ -313,7 +340,10 @@ begin
     from unnest(p_places) p
     join unnest(p_items) i on i.ordinal = p.ordinal
    where p.outcome = 'versioned' and m.tenant_id = p_tenant and m.memory_id = p.memory_id;
-  perform memdb._fall(p_tenant, memdb._resting_on_memories(p_tenant, v_ids), 'premise_superseded', null, null, null, p_now);
+  perform memdb._rename_causes(p_tenant, 'memory', v_was, p_now);
+  foreach v_id in array v_ids loop
+    perform memdb._fall(p_tenant, memdb._resting_on_memories(p_tenant, array[v_id]), 'premise_superseded', 'memory', v_id, null, p_now);
+  end loop;
 end $$;
 comment on function memdb._advance_memories (integer, memdb._memory_item[], memdb._memory_place[], integer[], timestamptz) is 'Give memories that got other content their next version number and their new state.';
 
@@ -331,13 +361,18 @@ create or replace function memdb._write_vectors (
 as $$
 declare
   v_model    memdb.embedding_model;
+  v_ordinals integer[];
   v_ids      bigint[];
   v_versions integer[];
   v_vectors  text[];
+  v_message  text;
+  v_detail   jsonb;
+  v_hint     text;
 begin
   select m.* into v_model from memdb.embedding_model m where m.tenant_id = p_tenant and m.state = 'active';
-  select array_agg(p.memory_id order by p.ordinal), array_agg(p.version order by p.ordinal), array_agg(i.vector order by p.ordinal)
-    into v_ids, v_versions, v_vectors
+  select array_agg(p.ordinal order by p.ordinal), array_agg(p.memory_id order by p.ordinal),
+         array_agg(p.version order by p.ordinal), array_agg(i.vector order by p.ordinal)
+    into v_ordinals, v_ids, v_versions, v_vectors
     from unnest(p_places) p
     join unnest(p_items) i on i.ordinal = p.ordinal
    where i.vector is not null and p.outcome in ('created', 'versioned');
@@ -359,6 +394,13 @@ begin
       join unnest(p_items) i on i.ordinal = p.ordinal
       join memdb.embedding_model d on d.tenant_id = p_tenant and d.state <> 'retired'
      where p.outcome in ('created', 'versioned') and (i.vector is null or d.state = 'filling');
+exception when sqlstate 'MD004' then
+  -- The index counted vectors; the caller counts items.
+  get stacked diagnostics v_message = message_text, v_detail = pg_exception_detail, v_hint = pg_exception_hint;
+  if v_detail ? 'index' then
+    v_detail := v_detail || jsonb_build_object('index', v_ordinals[(v_detail ->> 'index')::integer + 1]);
+  end if;
+  perform memdb._raise('MD004', v_message, v_detail, v_hint);
 end $$;
 comment on function memdb._write_vectors (integer, memdb._memory_item[], memdb._memory_place[], text) is 'Store the vectors that came with a batch, and queue the versions that still need one.';
 
@@ -455,6 +497,8 @@ create or replace function memdb.record_memories (
   returns table (ordinal integer, memory_id bigint, version integer, outcome text)
   language plpgsql volatile security definer rows 1000
   set search_path = pg_catalog, memdb, pg_temp
+  -- Every look-up is by key; a table not analyzed yet looks small enough to read whole.
+  set enable_seqscan = off
 as $$
 declare
   v_now       timestamptz;
@@ -490,10 +534,12 @@ begin
   end if;
   perform memdb._advance_memories(p_tenant, v_items, v_places, v_out, v_now);
   v_reasons := memdb._write_versions(p_tenant, v_items, v_sources, v_places, v_out, v_now);
+  perform memdb._name_born(p_tenant, v_places, v_out, v_now);
   if v_exclusive then
     perform memdb._relearn(p_tenant, v_reasons, v_now);
     perform memdb._fall(p_tenant, memdb._unsupported(p_tenant, array(select p.memory_id from unnest(v_places) p)),
       'premise_out', null, null, null, v_now);
+    perform memdb._queue_fallen(p_tenant, v_now);
   end if;
   perform memdb._write_vectors(p_tenant, v_items, v_places, p_vector_model);
   perform memdb._write_links(p_tenant, v_items, v_places);

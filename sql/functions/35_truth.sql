@@ -113,9 +113,9 @@ comment on function memdb._resting_on_memories (integer, bigint[]) is 'The memor
 -- _fall: let memories that lost their support fall, and all that rested on them, but for what other support holds.
 --
 -- p_memory_ids lost their supporting justification. p_now comes from _truth_time and marks every
--- belief row of this fall. p_root null: each of the first wave is its own root cause (a new
--- version). Returns how many are stale now that were active. Cost per fallen memory: one HOT
--- update, one belief row, one range of premise_memory_idx; nothing in memory grows with the fall.
+-- belief row of this fall. p_root null: the causes differ and are looked for. Returns how many
+-- are stale now that were active. Cost per fallen memory: one HOT update, one belief row, one
+-- range of premise_memory_idx; memory used: two ids per memory of the widest wave.
 create or replace function memdb._fall (
   p_tenant     integer,
   p_memory_ids bigint[],
@@ -152,9 +152,105 @@ begin
   if v_fallen > 0 then
     v_fallen := v_fallen - memdb._rise(p_tenant, memdb._alternatives(p_tenant, p_now), p_now);
   end if;
+  if v_fallen > 0 and p_root is null then
+    perform memdb._name_causes(p_tenant, array(
+      select b.subject_id from memdb.belief b
+       where b.tenant_id = p_tenant and b.from_at = p_now and b.subject = 'memory' and b.root is null), p_now);
+  end if;
   return v_fallen;
 end $$;
 comment on function memdb._fall (integer, bigint[], text, text, bigint, text, timestamptz) is 'Let memories that lost their support fall, and all that rested on them, but for what other support holds.';
+
+-- _cause_of: why stale memories are out, told from the premises they stood on.
+--
+-- Of several causes the nearest is named. Premises that are themselves in p_unnamed tell nothing
+-- yet: a memory that has only such ones out is left out.
+create or replace function memdb._cause_of (p_tenant integer, p_memory_ids bigint[], p_unnamed bigint[])
+  returns table (memory_id bigint, namespace_id integer, cause text, root text, root_id bigint, depth integer, reason text)
+  language sql stable rows 100
+begin atomic
+  select distinct on (m.memory_id) m.memory_id, m.namespace_id, c.cause, c.root, c.root_id, c.depth, c.reason
+    from memdb.memory m
+    join memdb.justification j
+      on j.tenant_id = p_tenant and j.memory_id = m.memory_id and j.version = m.version and j.supports
+    join memdb.premise p on p.tenant_id = p_tenant and p.justification_id = j.justification_id
+    left join memdb.memory s on s.tenant_id = p_tenant and s.memory_id = p.memory_id
+    left join memdb.belief b
+      on b.tenant_id = p_tenant and b.subject = case when p.event_id is null then 'memory' else 'event' end
+     and b.subject_id = coalesce(p.event_id, p.memory_id) and b.to_at is null
+    cross join lateral (
+      select b.status as cause, 'event' as root, p.event_id as root_id, 1 as depth, b.reason
+       where p.event_id is not null and b.status is not null
+      union all
+      select 'premise_superseded', 'memory', p.memory_id, 1, null
+       where s.version <> p.memory_version
+         and not memdb._ended_before(p_tenant, p.justification_id, p.memory_id, p.memory_version)
+      union all
+      select 'premise_out', coalesce(b.root, 'memory'), coalesce(b.root_id, p.memory_id), b.depth + 1, b.reason
+       where s.version = p.memory_version and b.status is not null and p.memory_id <> all (p_unnamed)) c
+   where m.tenant_id = p_tenant and m.memory_id = any (p_memory_ids) and m.status = 'stale'
+   order by m.memory_id, c.depth, c.root, c.root_id;
+end;
+comment on function memdb._cause_of (integer, bigint[], bigint[]) is 'Why stale memories are out, told from the premises they stood on.';
+
+-- _name_causes: give stale memories a label that tells why they are out now.
+--
+-- A spell that began at this very moment is renamed, an older one ends and another begins. From
+-- the roots outwards, since a cause may be one of the memories itself; in a ring that has nothing
+-- but itself to stand on, the oldest memory is the root.
+create or replace function memdb._name_causes (p_tenant integer, p_memory_ids bigint[], p_now timestamptz)
+  returns void
+  language plpgsql volatile
+as $$
+declare
+  v_left  bigint[] := p_memory_ids;
+  v_named bigint[];
+begin
+  perform memdb._close_beliefs(p_tenant, 'memory', p_memory_ids, p_now);
+  while v_left <> '{}' loop
+    with named as (
+      insert into memdb.belief as n (tenant_id, namespace_id, subject, subject_id, status, from_at, cause, root, root_id, depth,
+                                     actor, reason)
+        select p_tenant, c.namespace_id, 'memory', c.memory_id, 'stale', p_now, c.cause, c.root, c.root_id, c.depth,
+               memdb._caller(), c.reason
+          from memdb._cause_of(p_tenant, v_left, v_left) c
+      returning n.subject_id)
+    select coalesce(array_agg(n.subject_id), '{}') into v_named from named n;
+    if v_named = '{}' then
+      insert into memdb.belief as n (tenant_id, namespace_id, subject, subject_id, status, from_at, cause, root, root_id, depth, actor)
+        select p_tenant, m.namespace_id, 'memory', m.memory_id, 'stale', p_now, 'premise_out', 'memory', m.memory_id, 1,
+               memdb._caller()
+          from memdb.memory m
+         where m.tenant_id = p_tenant and m.memory_id = any (v_left) and m.status = 'stale'
+         order by m.memory_id
+         limit 1
+      returning array[n.subject_id] into v_named;
+    end if;
+    exit when v_named is null;
+    v_left := array(select l.id from unnest(v_left) l (id) except select n.id from unnest(v_named) n (id));
+  end loop;
+end $$;
+comment on function memdb._name_causes (integer, bigint[], timestamptz) is 'Give stale memories a label that tells why they are out now.';
+
+-- _rename_causes: name anew the causes of what some events or memories felled that count again.
+--
+-- Two corrections may have felled one memory; its label names the first. When that one is undone
+-- the memory stays stale, for the reason of the other.
+create or replace function memdb._rename_causes (p_tenant integer, p_root text, p_root_ids bigint[], p_now timestamptz)
+  returns void
+  language plpgsql volatile
+as $$
+declare
+  v_ids bigint[] := array(
+    select b.subject_id from memdb.belief b
+     where b.tenant_id = p_tenant and b.root = p_root and b.root_id = any (p_root_ids) and b.to_at is null
+       and b.subject = 'memory' and b.status = 'stale' and b.cause <> 'premise_superseded');
+begin
+  if v_ids <> '{}' then
+    perform memdb._name_causes(p_tenant, v_ids, p_now);
+  end if;
+end $$;
+comment on function memdb._rename_causes (integer, text, bigint[], timestamptz) is 'Name anew the causes of what some events or memories felled that count again.';
 
 -- _alternatives: the justifications of memories that have just fallen, other than the one they stood on.
 create or replace function memdb._alternatives (p_tenant integer, p_now timestamptz)
@@ -212,6 +308,7 @@ begin
     exit when v_memories = '{}';
     update memdb.memory m set status = 'active' where m.tenant_id = p_tenant and m.memory_id = any (v_memories);
     perform memdb._close_beliefs(p_tenant, 'memory', v_memories, p_now);
+    perform memdb._drop_tasks(p_tenant, v_memories, p_now);
     perform memdb._move_support(p_tenant, v_memories, v_reasons);
     v_risen := v_risen + cardinality(v_memories);
     v_candidates := array(select distinct p.justification_id from memdb.premise p
@@ -273,12 +370,20 @@ create or replace function memdb._relearn (p_tenant integer, p_justification_ids
   returns bigint
   language plpgsql volatile
 as $$
+declare
+  v_believed bigint[];
+  v_risen    bigint;
 begin
-  update memdb.memory m set status = 'stale'
-    from memdb.justification j
-   where j.tenant_id = p_tenant and j.justification_id = any (p_justification_ids)
-     and m.tenant_id = p_tenant and m.memory_id = j.memory_id and m.version = j.version and m.status = 'retracted'
-     and memdb._premises_hold(p_tenant, j.justification_id);
-  return memdb._rise(p_tenant, p_justification_ids, p_now);
+  with believed as (
+    update memdb.memory m set status = 'stale'
+      from memdb.justification j
+     where j.tenant_id = p_tenant and j.justification_id = any (p_justification_ids)
+       and m.tenant_id = p_tenant and m.memory_id = j.memory_id and m.version = j.version and m.status = 'retracted'
+       and memdb._premises_hold(p_tenant, j.justification_id)
+    returning m.memory_id)
+  select coalesce(array_agg(b.memory_id), '{}') into v_believed from believed b;
+  v_risen := memdb._rise(p_tenant, p_justification_ids, p_now);
+  perform memdb._rename_causes(p_tenant, 'memory', v_believed, p_now);
+  return v_risen;
 end $$;
 comment on function memdb._relearn (integer, bigint[], timestamptz) is 'Let known facts that had fallen stand on the reasons just recorded for them.';

@@ -17,19 +17,22 @@ end $$;
 comment on function memdb._begin_correction (integer) is 'Check rights, take the truth lock, and draw the time of this correction.';
 
 -- _truth_changes: what the correction made at p_now changed.
+--
+-- One row per event and memory. Stale before and after: another cause keeps it out by now.
 create or replace function memdb._truth_changes (p_tenant integer, p_now timestamptz)
   returns setof memdb._truth_change
   language sql stable rows 100
 begin atomic
-  select b.subject, b.subject_id, m.version, b.depth, 'active', b.status, b.cause, b.root, b.root_id
-    from memdb.belief b
-    left join memdb.memory m on m.tenant_id = p_tenant and b.subject = 'memory' and m.memory_id = b.subject_id
-   where b.tenant_id = p_tenant and b.from_at = p_now
-  union all
-  select b.subject, b.subject_id, m.version, b.depth, b.status, coalesce(m.status, 'active'), b.cause, b.root, b.root_id
-    from memdb.belief b
-    left join memdb.memory m on m.tenant_id = p_tenant and b.subject = 'memory' and m.memory_id = b.subject_id
-   where b.tenant_id = p_tenant and b.to_at = p_now
+  select w.subject, w.subject_id, m.version, coalesce(b.depth, e.depth), coalesce(e.status, 'active'),
+         coalesce(b.status, m.status, 'active'), coalesce(b.cause, e.cause), coalesce(b.root, e.root), coalesce(b.root_id, e.root_id)
+    from (select b.subject, b.subject_id from memdb.belief b where b.tenant_id = p_tenant and b.from_at = p_now
+          union
+          select b.subject, b.subject_id from memdb.belief b where b.tenant_id = p_tenant and b.to_at = p_now) w
+    left join memdb.belief b
+      on b.tenant_id = p_tenant and b.subject = w.subject and b.subject_id = w.subject_id and b.from_at = p_now
+    left join memdb.belief e
+      on e.tenant_id = p_tenant and e.subject = w.subject and e.subject_id = w.subject_id and e.to_at = p_now
+    left join memdb.memory m on m.tenant_id = p_tenant and w.subject = 'memory' and m.memory_id = w.subject_id
   union all
   select 'memory', v.memory_id, v.version, 1, 'active', m.status, 'superseded', null, null
     from memdb.memory_version v
@@ -116,6 +119,7 @@ begin
   perform memdb._close_beliefs(p_tenant, 'event', array[p_event], p_now);
   perform memdb._rise(p_tenant, array(
     select p.justification_id from memdb.premise p where p.tenant_id = p_tenant and p.event_id = p_event), p_now);
+  perform memdb._rename_causes(p_tenant, 'event', array[p_event], p_now);
 end $$;
 comment on function memdb._let_in (integer, bigint, timestamptz) is 'Let an event count again, and lift what fell with it.';
 
@@ -146,7 +150,7 @@ end $$;
 comment on function memdb._put_memory_out (integer, bigint, text, text, timestamptz) is 'Declare a memory out (retracted, contradicted), and let fall what rested on it.';
 
 -- _let_memory_in: let a memory stand on its justifications again; where none holds it is stale.
-create or replace function memdb._let_memory_in (p_tenant integer, p_memory bigint, p_reason text, p_now timestamptz)
+create or replace function memdb._let_memory_in (p_tenant integer, p_memory bigint, p_now timestamptz)
   returns void
   language plpgsql volatile
 as $$
@@ -160,14 +164,15 @@ begin
   if memdb._rise(p_tenant, array(
        select j.justification_id from memdb.justification j
         where j.tenant_id = p_tenant and j.memory_id = p_memory and j.version = v_memory.version), p_now) = 0 then
-    perform memdb._close_beliefs(p_tenant, 'memory', array[p_memory], p_now);
-    insert into memdb.belief (tenant_id, namespace_id, subject, subject_id, status, from_at, cause, depth, actor, reason)
-      values (p_tenant, v_memory.namespace_id, 'memory', p_memory, 'stale', p_now, 'premise_out', 1, memdb._caller(), p_reason);
+    perform memdb._name_causes(p_tenant, array[p_memory], p_now);
   end if;
+  perform memdb._rename_causes(p_tenant, 'memory', array[p_memory], p_now);
 end $$;
-comment on function memdb._let_memory_in (integer, bigint, text, timestamptz) is 'Let a memory stand on its justifications again; where none holds it is stale.';
+comment on function memdb._let_memory_in (integer, bigint, timestamptz) is 'Let a memory stand on its justifications again; where none holds it is stale.';
 
 -- _correct: carry out one correction and return what it changed; a dry run is carried out and undone.
+--
+-- Rows returned so far outlive the block that is rolled back, so a dry run returns the same rows.
 create or replace function memdb._correct (
   p_tenant  integer,
   p_action  text,
@@ -180,26 +185,29 @@ create or replace function memdb._correct (
   language plpgsql volatile rows 100
 as $$
 declare
-  v_now     timestamptz := memdb._begin_correction(p_tenant);
-  v_changes memdb._truth_change[];
+  v_now timestamptz;
+  v_new bigint;
 begin
+  perform memdb._authorize(p_tenant, true);
+  if p_action = 'correct_event' then
+    v_new := memdb._append_correction(p_tenant, p_id, p_value ->> 'text');
+  end if;
+  v_now := memdb._begin_correction(p_tenant);
   case p_action
     when 'retract_event' then perform memdb._put_out(p_tenant, p_id, 'retracted', p_reason, v_now);
     when 'restore_event' then perform memdb._let_in(p_tenant, p_id, v_now);
-    when 'correct_event' then perform memdb._put_right(p_tenant, p_id, p_value ->> 'text', p_value -> 'values', p_reason, v_now);
+    when 'correct_event' then
+      perform memdb._put_right(p_tenant, p_id, v_new, p_value ->> 'text', p_value -> 'values', p_reason, v_now);
     when 'retract_memory' then perform memdb._put_memory_out(p_tenant, p_id, 'retracted', p_reason, v_now);
-    when 'restore_memory' then perform memdb._let_memory_in(p_tenant, p_id, p_reason, v_now);
+    when 'restore_memory' then perform memdb._let_memory_in(p_tenant, p_id, v_now);
   end case;
-  v_changes := array(select c from memdb._truth_changes(p_tenant, v_now) c);
+  perform memdb._queue_fallen(p_tenant, v_now);
+  return query select c.* from memdb._truth_changes(p_tenant, v_now) c;
   if p_dry_run then
-    raise exception using errcode = 'raise_exception', message = 'dry run';
+    raise exception using errcode = 'MDDRY', message = 'dry run';
   end if;
-  return query select * from unnest(v_changes);
-exception when raise_exception then
-  if not p_dry_run then
-    raise;
-  end if;
-  return query select * from unnest(v_changes);
+exception when sqlstate 'MDDRY' then
+  null;
 end $$;
 comment on function memdb._correct (integer, text, bigint, text, boolean, jsonb) is 'Carry out one correction and return what it changed; a dry run is carried out and undone.';
 
@@ -220,6 +228,8 @@ create or replace function memdb.retract_event (
   returns setof memdb._truth_change
   language sql volatile security definer rows 100
   set search_path = pg_catalog, memdb, pg_temp
+  -- Every look-up is by key; a table not analyzed yet looks small enough to read whole.
+  set enable_seqscan = off
 as $$
   select * from memdb._correct(p_tenant, 'retract_event', p_event, p_reason, p_dry_run);
 $$;
@@ -238,6 +248,8 @@ create or replace function memdb.restore_event (
   returns setof memdb._truth_change
   language sql volatile security definer rows 100
   set search_path = pg_catalog, memdb, pg_temp
+  -- Every look-up is by key; a table not analyzed yet looks small enough to read whole.
+  set enable_seqscan = off
 as $$
   select * from memdb._correct(p_tenant, 'restore_event', p_event, p_reason, p_dry_run);
 $$;
@@ -257,6 +269,8 @@ create or replace function memdb.retract_memory (
   returns setof memdb._truth_change
   language sql volatile security definer rows 100
   set search_path = pg_catalog, memdb, pg_temp
+  -- Every look-up is by key; a table not analyzed yet looks small enough to read whole.
+  set enable_seqscan = off
 as $$
   select * from memdb._correct(p_tenant, 'retract_memory', p_memory, p_reason, p_dry_run);
 $$;
@@ -275,6 +289,8 @@ create or replace function memdb.restore_memory (
   returns setof memdb._truth_change
   language sql volatile security definer rows 100
   set search_path = pg_catalog, memdb, pg_temp
+  -- Every look-up is by key; a table not analyzed yet looks small enough to read whole.
+  set enable_seqscan = off
 as $$
   select * from memdb._correct(p_tenant, 'restore_memory', p_memory, p_reason, p_dry_run);
 $$;

@@ -3,13 +3,16 @@
 -- _supersede: write the next version of a memory; the caller has locked it and the truth.
 --
 -- p_item is an item of record_memories; what it leaves out stays as it is. Returns the new
--- version, or the current one where the text is the same. Raises MD205 for a less trusted
+-- version, or the current one where the text is the same. p_event is the event that caused it
+-- (null: its first event source); p_readable are the namespaces its sources may lie in. Raises MD205 for a less trusted
 -- source, MD201 where another memory of the namespace and user says the same already.
 create or replace function memdb._supersede (
-  p_tenant integer,
-  p_memory memdb.memory,
-  p_item   jsonb,
-  p_now    timestamptz
+  p_tenant   integer,
+  p_memory   memdb.memory,
+  p_item     jsonb,
+  p_event    bigint,
+  p_readable integer[],
+  p_now      timestamptz
 )
   returns integer
   language plpgsql volatile
@@ -29,9 +32,10 @@ begin
       'metadata', v_old.metadata, 'language', v_old.language)) || p_item || jsonb_build_object(
       'namespace', (select n.path from memdb.namespace n where n.tenant_id = p_tenant and n.namespace_id = p_memory.namespace_id),
       'user', p_memory.user_id, 'external_id', p_memory.external_id));
-  v_sources := array(select s from memdb._memory_sources(p_tenant, v_items, memdb._readable(p_tenant, null, null)) s);
+  v_sources := array(select s from memdb._memory_sources(p_tenant, v_items, p_readable) s);
   v_item := array(select i from memdb._memory_items(p_tenant, v_items, v_sources, p_now) i);
   v_item[1].user_id := p_memory.user_id;
+  v_item[1].event_id := coalesce(p_event, v_item[1].event_id);
   if v_item[1].content_hash = p_memory.content_hash then
     return p_memory.version;
   end if;
@@ -43,6 +47,7 @@ begin
   v_out := memdb._sources_out(p_tenant, v_sources);
   perform memdb._advance_memories(p_tenant, v_item, v_place, v_out, p_now);
   perform memdb._write_versions(p_tenant, v_item, v_sources, v_place, v_out, p_now);
+  perform memdb._name_born(p_tenant, v_place, v_out, p_now);
   perform memdb._fall(p_tenant, memdb._unsupported(p_tenant, array[p_memory.memory_id]), 'premise_out', null, null, null, p_now);
   perform memdb._write_vectors(p_tenant, v_item, v_place, null);
   perform memdb._write_links(p_tenant, v_item, v_place);
@@ -52,7 +57,37 @@ exception when unique_violation then
     jsonb_build_object('memory_id', p_memory.memory_id, 'text', left(p_item ->> 'text', 200)),
     'Retract this one and keep the other, or supersede with a text that differs.');
 end $$;
-comment on function memdb._supersede (integer, memdb.memory, jsonb, timestamptz) is 'Write the next version of a memory; the caller has locked it and the truth.';
+comment on function memdb._supersede (integer, memdb.memory, jsonb, bigint, integer[], timestamptz) is 'Write the next version of a memory; the caller has locked it and the truth.';
+
+-- _expect_version: stop where a memory is at another version than the caller has seen.
+create or replace function memdb._expect_version (p_memory memdb.memory, p_expected integer)
+  returns void
+  language plpgsql volatile
+as $$
+begin
+  if p_expected is distinct from p_memory.version then
+    perform memdb._raise('MD201', 'the memory has another version by now',
+      jsonb_build_object('memory_id', p_memory.memory_id, 'version', p_memory.version),
+      'Read it again, merge, and supersede that version.');
+  end if;
+end $$;
+comment on function memdb._expect_version (memdb.memory, integer) is 'Stop where a memory is at another version than the caller has seen.';
+
+-- _superseded: the version a memory is at after p_now, and how many others fell then.
+create or replace function memdb._superseded (
+  p_tenant  integer,
+  p_memory  memdb.memory,
+  p_version integer,
+  p_now     timestamptz
+)
+  returns table (memory_id bigint, version integer, outcome text, fallen bigint)
+  language sql stable rows 1
+begin atomic
+  select p_memory.memory_id, p_version, case when p_version = p_memory.version then 'unchanged' else 'versioned' end,
+         (select count(*) from memdb.belief b
+           where b.tenant_id = p_tenant and b.from_at = p_now and b.subject = 'memory' and b.subject_id <> p_memory.memory_id);
+end;
+comment on function memdb._superseded (integer, memdb.memory, integer, timestamptz) is 'The version a memory is at after p_now, and how many others fell then.';
 
 -- supersede_memory: give a memory a new version; the old one stays in its history.
 --
@@ -71,6 +106,8 @@ create or replace function memdb.supersede_memory (
   returns table (memory_id bigint, version integer, outcome text, fallen bigint)
   language plpgsql volatile security definer rows 1
   set search_path = pg_catalog, memdb, pg_temp
+  -- Every look-up is by key; a table not analyzed yet looks small enough to read whole.
+  set enable_seqscan = off
 as $$
 declare
   v_now     timestamptz := memdb._begin_correction(p_tenant);
@@ -81,16 +118,10 @@ begin
     array['text', 'type', 'summary', 'heading', 'speaker', 'language', 'importance', 'confidence', 'is_pinned',
           'valid_from', 'valid_to', 'occurred_at', 'metadata', 'method', 'model', 'sources', 'vector', 'entities', 'edges'],
     array['text']);
-  if p_expected_version is distinct from v_memory.version then
-    perform memdb._raise('MD201', 'the memory has another version by now',
-      jsonb_build_object('memory_id', p_memory, 'version', v_memory.version),
-      'Read it again, merge, and supersede that version.');
-  end if;
-  v_version := memdb._supersede(p_tenant, v_memory, p_item, v_now);
-  return query
-    select p_memory, v_version, case when v_version = v_memory.version then 'unchanged' else 'versioned' end,
-           (select count(*) from memdb.belief b
-             where b.tenant_id = p_tenant and b.from_at = v_now and b.subject = 'memory' and b.subject_id <> p_memory);
+  perform memdb._expect_version(v_memory, p_expected_version);
+  v_version := memdb._supersede(p_tenant, v_memory, p_item, null, memdb._readable(p_tenant, null, null), v_now);
+  perform memdb._queue_fallen(p_tenant, v_now);
+  return query select * from memdb._superseded(p_tenant, v_memory, v_version, v_now);
 end $$;
 comment on function memdb.supersede_memory (integer, bigint, integer, jsonb) is 'Give a memory a new version; the old one stays in its history.';
 
@@ -121,10 +152,32 @@ begin
 end $$;
 comment on function memdb._corrected_text (text, text, text, jsonb) is 'What a derived text says after its event was corrected; null where no rule tells.';
 
--- _put_right: replace an event by a correction, and what was copied from it by the corrected text.
+-- _append_correction: store what an event should have said, as an event of its own.
+--
+-- Done before the truth lock is taken: it locks the session, as whoever appends to that session
+-- and then records a memory does, and in the same order.
+create or replace function memdb._append_correction (p_tenant integer, p_event bigint, p_text text)
+  returns bigint
+  language plpgsql volatile
+as $$
+declare
+  v_event memdb.event := memdb._find_event(p_tenant, p_event);
+begin
+  return (select a.event_id
+    from memdb.append_events(p_tenant, jsonb_build_array(jsonb_strip_nulls(jsonb_build_object(
+      'kind', 'correction', 'text', p_text, 'parent_event_id', p_event,
+      'namespace', (select n.path from memdb.namespace n where n.tenant_id = p_tenant and n.namespace_id = v_event.namespace_id),
+      'session', (select s.external_id from memdb.session s where s.tenant_id = p_tenant and s.session_id = v_event.session_id),
+      'user', v_event.user_id, 'agent', v_event.agent_id, 'speaker', v_event.speaker, 'language', v_event.language,
+      'time_zone', v_event.time_zone, 'trust', v_event.trust, 'key', 'correction:' || p_event || ':' || md5(p_text))))) a);
+end $$;
+comment on function memdb._append_correction (integer, bigint, text) is 'Store what an event should have said, as an event of its own.';
+
+-- _put_right: let a correction take the place of an event, and of what was copied from it.
 create or replace function memdb._put_right (
   p_tenant integer,
   p_event  bigint,
+  p_new    bigint,
   p_text   text,
   p_values jsonb,
   p_reason text,
@@ -135,16 +188,8 @@ create or replace function memdb._put_right (
 as $$
 declare
   v_event memdb.event := memdb._find_event(p_tenant, p_event);
-  v_new   bigint;
   v_copy  record;
 begin
-  select a.event_id into v_new
-    from memdb.append_events(p_tenant, jsonb_build_array(jsonb_strip_nulls(jsonb_build_object(
-      'kind', 'correction', 'text', p_text, 'parent_event_id', p_event,
-      'namespace', (select n.path from memdb.namespace n where n.tenant_id = p_tenant and n.namespace_id = v_event.namespace_id),
-      'session', (select s.external_id from memdb.session s where s.tenant_id = p_tenant and s.session_id = v_event.session_id),
-      'user', v_event.user_id, 'agent', v_event.agent_id, 'speaker', v_event.speaker, 'language', v_event.language,
-      'time_zone', v_event.time_zone, 'trust', v_event.trust, 'key', 'correction:' || p_event || ':' || md5(p_text))))) a;
   perform memdb._put_out(p_tenant, p_event, 'corrected', p_reason, p_now);
   for v_copy in
     select m as memory, memdb._corrected_text(v.text, v_event.text, p_text, p_values) as text, j.method
@@ -160,11 +205,11 @@ begin
   loop
     if v_copy.text is not null then
       perform memdb._supersede(p_tenant, v_copy.memory, jsonb_build_object('text', v_copy.text, 'method', v_copy.method,
-        'sources', jsonb_build_array(jsonb_build_object('event_id', v_new))), p_now);
+        'sources', jsonb_build_array(jsonb_build_object('event_id', p_new))), p_new, null, p_now);
     end if;
   end loop;
 end $$;
-comment on function memdb._put_right (integer, bigint, text, jsonb, text, timestamptz) is 'Replace an event by a correction, and what was copied from it by the corrected text.';
+comment on function memdb._put_right (integer, bigint, bigint, text, jsonb, text, timestamptz) is 'Let a correction take the place of an event, and of what was copied from it.';
 
 -- correct_event: put right what an event said, and let the correction fall through all that rested on it.
 --
@@ -187,6 +232,8 @@ create or replace function memdb.correct_event (
   returns setof memdb._truth_change
   language plpgsql volatile security definer rows 100
   set search_path = pg_catalog, memdb, pg_temp
+  -- Every look-up is by key; a table not analyzed yet looks small enough to read whole.
+  set enable_seqscan = off
 as $$
 begin
   if coalesce(btrim(p_text), '') = '' or jsonb_typeof(p_values) is distinct from 'object' then
@@ -213,6 +260,8 @@ create or replace function memdb.add_premises (
   returns setof memdb._truth_change
   language plpgsql volatile security definer rows 100
   set search_path = pg_catalog, memdb, pg_temp
+  -- Every look-up is by key; a table not analyzed yet looks small enough to read whole.
+  set enable_seqscan = off
 as $$
 declare
   v_now    timestamptz := memdb._begin_correction(p_tenant);
@@ -226,10 +275,11 @@ begin
   perform memdb._find_memory(p_tenant, v_reason.memory_id);
   perform memdb._check_items(p_sources, array['event_id', 'memory_id', 'version', 'quote', 'span'], '{}');
   insert into memdb.premise (tenant_id, justification_id, ordinal, namespace_id, conclusion_id, event_id, span_from, span_to,
-                             memory_id, memory_version, supports)
+                             memory_id, memory_version, supports, added_at)
     select p_tenant, p_justification, s.place + (select max(p.ordinal) from memdb.premise p
              where p.tenant_id = p_tenant and p.justification_id = p_justification),
-           v_reason.namespace_id, v_reason.memory_id, s.event_id, s.span_from, s.span_to, s.memory_id, s.memory_version, v_reason.supports
+           v_reason.namespace_id, v_reason.memory_id, s.event_id, s.span_from, s.span_to, s.memory_id, s.memory_version,
+           v_reason.supports, v_now
       from memdb._memory_sources(p_tenant, jsonb_build_array(jsonb_build_object('sources', p_sources)),
                                  memdb._readable(p_tenant, null, null)) s
      where not exists (select from memdb.premise p
@@ -237,8 +287,9 @@ begin
               and (p.event_id = s.event_id or (p.memory_id = s.memory_id and p.memory_version = s.memory_version)));
   if v_reason.supports then
     -- Let it fall and look whether it gets up again: that also finds support that now runs in a circle.
-    perform memdb._fall(p_tenant, array[v_reason.memory_id], 'premise_out', 'memory', v_reason.memory_id, null, v_now);
+    perform memdb._fall(p_tenant, array[v_reason.memory_id], 'premise_out', null, null, null, v_now);
     perform memdb._rise(p_tenant, array[p_justification], v_now);
+    perform memdb._queue_fallen(p_tenant, v_now);
   end if;
   return query select c.* from memdb._truth_changes(p_tenant, v_now) c;
 end $$;
