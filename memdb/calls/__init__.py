@@ -16,6 +16,18 @@ from memdb.calls.access import (
     set_namespace,
     set_policy,
 )
+from memdb.calls.context import (
+    due_summaries,
+    record_summary,
+    session_context,
+    summary_material,
+)
+from memdb.calls.ledger import (
+    model_budgets,
+    model_spend,
+    open_model_call,
+    record_model_call,
+)
 from memdb.calls.pipeline import (
     explain_writing,
     find_candidates,
@@ -72,6 +84,7 @@ __all__ = [
     "compose_passages",
     "correct_event",
     "create_tenant",
+    "due_summaries",
     "effective_policy",
     "enqueue_embeddings",
     "expand_related",
@@ -92,13 +105,18 @@ __all__ = [
     "list_embedding_models",
     "list_memories",
     "merge_entities",
+    "model_budgets",
+    "model_spend",
     "neighbours",
+    "open_model_call",
     "pending_embeddings",
     "recall",
     "record_assertions",
     "record_assessments",
     "record_embeddings",
     "record_memories",
+    "record_model_call",
+    "record_summary",
     "register_embedding_model",
     "relate_memories",
     "request_reviews",
@@ -108,7 +126,9 @@ __all__ = [
     "retract_memory",
     "retry_events",
     "review_items",
+    "session_context",
     "set_namespace",
     "set_policy",
+    "summary_material",
     "supersede_memory",
 ]

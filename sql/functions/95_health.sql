@@ -67,6 +67,16 @@ begin
     select 'keyword_queue', count(*) from memdb.keyword_queue q
      where q.tenant_id = any (p_tenants) and (v_namespaces is null or q.namespace_id = any (v_namespaces))
     union all
+    select 'conflicts', count(*) from memdb.review_item i
+     where i.tenant_id = any (p_tenants) and i.state = 'open' and i.kind = 'conflict'
+       and (v_namespaces is null or i.namespace_id = any (v_namespaces))
+    union all
+    select f.metric, f.value from memdb._model_figures(p_tenants, v_namespaces) f
+    union all
+    select 'summaries_waiting', count(*) from memdb.summary s
+     where s.tenant_id = any (p_tenants) and s.due_at <= memdb.current_time()
+       and (v_namespaces is null or s.namespace_id = any (v_namespaces))
+    union all
     select 'recall_p50', percentile_cont(0.5) within group (order by l.elapsed_ms) from latest l
     union all
     select 'recall_p95', percentile_cont(0.95) within group (order by l.elapsed_ms) from latest l;
@@ -94,11 +104,16 @@ begin atomic
       (10, 'vectors_waiting', 'rows', 10000, 100000, 'Encode them: pending_embeddings hands them out; until then keywords find them.'),
       (11, 'vectors_failed', 'rows', 1, 1000, 'Read the error in embedding_queue, then call enqueue_embeddings for another try.'),
       (12, 'keyword_queue', 'rows', 10000, 100000, 'Call fold_keyword_stats until it returns 0, and schedule it.'),
-      (13, 'recall_p50', 'ms', 100, 1000, 'Vacuum and analyze memdb''s tables, raise shared_buffers, or ask in fewer namespaces.'),
-      (14, 'recall_p95', 'ms', 300, 3000, 'Vacuum and analyze memdb''s tables, raise shared_buffers, or ask in fewer namespaces.'),
-      (15, 'tenants', 'rows', null, null, 'Nothing to do.'),
-      (16, 'database_size', 'bytes', null, null, 'Watch it against the disk; archiving and forgetting give space back.'),
-      (17, 'test_clock', 'switch', 1, 1, 'Never in production: delete the row test_clock from memdb.schema_info.'))
+      (13, 'conflicts', 'rows', 1, 100, 'Two memories cannot both be true: read review_item, and decide which one holds.'),
+      (14, 'model_tokens', 'tokens', null, null, 'Nothing to do: what models took since midnight UTC; see model_spend.'),
+      (15, 'model_failures', '%', 10, 50, 'Read error in model_call: the endpoint does not answer, or the model does not keep to the schema.'),
+      (16, 'model_budget', '%', 80, 100, 'Events wait until midnight UTC: raise policy model_budget_tokens_per_day, or see model_spend.'),
+      (17, 'summaries_waiting', 'rows', 100, 10000, 'Start a worker: due_summaries hands out what record_summary is to write.'),
+      (18, 'recall_p50', 'ms', 100, 1000, 'Vacuum and analyze memdb''s tables, raise shared_buffers, or ask in fewer namespaces.'),
+      (19, 'recall_p95', 'ms', 300, 3000, 'Vacuum and analyze memdb''s tables, raise shared_buffers, or ask in fewer namespaces.'),
+      (20, 'tenants', 'rows', null, null, 'Nothing to do.'),
+      (21, 'database_size', 'bytes', null, null, 'Watch it against the disk; archiving and forgetting give space back.'),
+      (22, 'test_clock', 'switch', 1, 1, 'Never in production: delete the row test_clock from memdb.schema_info.'))
       r (place, metric, unit, warn_from, bad_from, remedy);
 end;
 comment on function memdb._health_rules () is 'From which value on a figure is a warning or bad, its unit and the remedy.';

@@ -30,7 +30,7 @@ grant select on
 -- What an administrator needs beside that to look into a tenant.
 grant select on
   memdb.role_tenant, memdb.agent_grant, memdb.policy, memdb.extraction, memdb.justification, memdb.premise, memdb.edge,
-  memdb.entity_alias, memdb.mention, memdb.recall
+  memdb.entity_alias, memdb.mention, memdb.recall, memdb.model_call, memdb.model_usage, memdb.summary, memdb.summary_queue
   to memdb_operator;
 
 -- Functions. A name without a function yet is skipped: files are added one by one, the list is whole.
@@ -45,6 +45,10 @@ begin
         ('_grants', 'memdb_reader'), ('bound_tenants', 'memdb_reader'), ('bound_namespaces', 'memdb_reader'),
         -- called as the reader or writer by functions that run with the caller's rights
         ('_authorize', 'memdb_reader'), ('_caller', 'memdb_reader'), ('_claim_embeddings', 'memdb_writer'),
+        ('_cut_tokens', 'memdb_reader'), ('_estimate_tokens', 'memdb_reader'), ('_facts_before', 'memdb_reader'),
+        ('_named_session', 'memdb_reader'), ('_first_turn', 'memdb_reader'), ('_last_turns', 'memdb_reader'),
+        ('_shown_text', 'memdb_reader'), ('_summary_before', 'memdb_reader'), ('_summary_key', 'memdb_reader'),
+        ('_summary_material', 'memdb_reader'), ('_summary_subject', 'memdb_reader'),
         ('_explain_sources', 'memdb_reader'), ('_explained_version', 'memdb_reader'), ('_list_states', 'memdb_reader'),
         ('_read_states', 'memdb_reader'), ('_then', 'memdb_reader'), ('_version_fields', 'memdb_reader'),
         ('_version_status', 'memdb_reader'),
@@ -58,6 +62,8 @@ begin
         ('get_memory', 'memdb_reader'), ('health', 'memdb_reader'), ('list_embedding_models', 'memdb_reader'),
         ('list_memories', 'memdb_reader'), ('memory_as_of', 'memdb_reader'), ('memory_history', 'memdb_reader'),
         ('neighbours', 'memdb_reader'), ('recall', 'memdb_reader'),
+        ('model_budgets', 'memdb_reader'), ('model_spend', 'memdb_reader'), ('session_context', 'memdb_reader'),
+        ('summary_material', 'memdb_reader'),
         -- writing
         ('add_premises', 'memdb_writer'), ('append_events', 'memdb_writer'), ('claim_events', 'memdb_writer'),
         ('claim_rederivations', 'memdb_writer'), ('complete_rederivations', 'memdb_writer'),
@@ -65,6 +71,8 @@ begin
         ('find_candidates', 'memdb_writer'), ('_candidates', 'memdb_writer'), ('record_assertions', 'memdb_writer'),
         ('record_assessments', 'memdb_writer'), ('request_reviews', 'memdb_writer'),
         ('complete_events', 'memdb_writer'), ('compose_passages', 'memdb_writer'), ('correct_event', 'memdb_writer'),
+        ('due_summaries', 'memdb_writer'), ('open_model_call', 'memdb_writer'), ('record_model_call', 'memdb_writer'),
+        ('record_summary', 'memdb_writer'),
         ('extend_lease', 'memdb_writer'), ('fail_event', 'memdb_writer'), ('failed_events', 'memdb_writer'),
         ('retry_events', 'memdb_writer'), ('enqueue_embeddings', 'memdb_writer'),
         ('fail_embedding', 'memdb_writer'), ('fold_keyword_stats', 'memdb_writer'),
