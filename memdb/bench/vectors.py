@@ -126,8 +126,9 @@ class CachedEncoder:
     def _load(self) -> None:
         # A damaged cache is no cache.
         with (
-            contextlib.suppress(OSError, ValueError, KeyError, zipfile.BadZipFile),
-            np.load(self._file) as stored,
+            contextlib.suppress(OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile),
+            self._file.open("rb") as stream,
+            np.load(stream) as stored,
         ):
             digests, vectors = stored["digests"], stored["vectors"]
             self._known = {

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -94,7 +95,7 @@ def _measure(
     tenant = f"{data.name}/{model.name if model else 'none'}"
     try:
         with (
-            Memory(where, tenant=tenant, encoder=cached, create_tenant=True) as memory,
+            closing(Memory(where, tenant=tenant, encoder=cached, create_tenant=True)) as memory,
             progress() as display,
         ):
             watcher = _Display(display, data.size, has_encoder=cached is not None)

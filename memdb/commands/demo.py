@@ -1,7 +1,7 @@
 """The command `memdb demo`."""
 
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from time import perf_counter
@@ -52,7 +52,7 @@ def demo(
     was_running = settings.dsn is None and embedded.status(settings.data_dir).server is not None
     try:
         where, tenant = _prepare(settings)
-        with Memory(where, tenant=tenant, encoder=encoder, create_tenant=True) as memory:
+        with closing(Memory(where, tenant=tenant, encoder=encoder, create_tenant=True)) as memory:
             _play(memory)
         _farewell(where, tenant, keep=keep or was_running)
     finally:

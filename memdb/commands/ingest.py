@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 import typer
@@ -117,7 +117,8 @@ def _run(memory: Memory, file: Path, batch: int, session: str | None, zone: tzin
 def _open(file: Path) -> Generator[tuple[io.BufferedReader, int | None]]:
     """Open the input; gives it and its size in bytes, None where that is unknown."""
     if file == _STDIN:
-        yield cast(io.BufferedReader, sys.stdin.buffer), None
+        stream: Any = sys.stdin.buffer
+        yield stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream), None
         return
     with file.open("rb") as stream:
         yield stream, file.stat().st_size or None

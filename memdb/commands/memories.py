@@ -130,8 +130,12 @@ def _plain(value: object) -> str:
 
 
 def why(
-    memory_id: Annotated[int, typer.Argument(metavar="ID", help="Id of the memory.", min=1)],
-    version: Annotated[int | None, typer.Option(min=1, help="Default: the current one.")] = None,
+    memory_id: Annotated[
+        int, typer.Argument(metavar="ID", help="Id of the memory.", min=1, max=2**63 - 1)
+    ],
+    version: Annotated[
+        int | None, typer.Option(min=1, max=2**31 - 1, help="Default: the current one.")
+    ] = None,
     depth: Annotated[int, typer.Option(min=1, max=100, help="How many derivations deep.")] = 10,
     tenant: Tenant = None,
     as_json: Json = False,

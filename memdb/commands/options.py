@@ -94,5 +94,9 @@ def open_memory(
         create_tenant=create_tenant,
         settings=settings,
     )
-    with working("opening the database"):
-        return memory.open()
+    try:
+        with working("opening the database"):
+            return memory.open()
+    except BaseException:
+        memory.close()
+        raise

@@ -30,8 +30,10 @@ EVENT_FIELDS = frozenset(
 """What an event in a file may say; `parent` would make sense only inside a batch."""
 
 _CHAT_NAMES = {"content": "text", "name": "speaker", "time": "occurred_at", "id": "key"}
-# Ids that files hold as numbers too.
-_NAMES = ("namespace", "session", "user", "agent", "speaker", "key")
+# Fields that are text; ids stand in some files as numbers.
+_TEXTS = frozenset(
+    {"kind", "text", "namespace", "session", "user", "agent", "speaker", "language", "key"}
+)
 # What decides whether two records without keys are the same.
 _IDENTITY = ("kind", "role", "speaker", "occurred_at", "text", "input", "output")
 _TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
@@ -140,13 +142,20 @@ def _item(value: Mapping[str, Any], session: str | None, zone: tzinfo) -> Item:
     if unknown:
         known = ", ".join(sorted(EVENT_FIELDS))
         raise _Refused(f"unknown field {unknown[0]!r}; known: {known}")
-    for name in _NAMES:
-        if isinstance(item.get(name), int):
-            item[name] = str(item[name])
+    for name in item.keys() & _TEXTS:
+        item[name] = _as_text(name, item[name])
     if "occurred_at" in item:
         item["occurred_at"] = _time(item["occurred_at"], zone)
     item["extract"] = False
     return item
+
+
+def _as_text(name: str, value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str):
+        raise _Refused(f"{name} is no text, but {_compact(value)[:40]}")
+    return value
 
 
 def _chat(given: Mapping[str, Any], session: str | None) -> Item:

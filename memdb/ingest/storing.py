@@ -22,7 +22,7 @@ from memdb.statement import Call
 from memdb.steps import Operation, offload, run, transact
 from memdb.types import AppendedEvent, PendingEmbedding
 
-__all__ = ["LONGEST_MEMORY", "Stored", "encode_stored", "fold_keywords", "store"]
+__all__ = ["LONGEST_MEMORY", "Stored", "encode_stored", "fold_keywords", "spans", "store"]
 
 Item: TypeAlias = dict[str, Any]
 
@@ -126,12 +126,12 @@ def _memories(record: Record, event_id: int) -> list[Item]:
             "external_id": f"{key}#{number}",
             "sources": [{"event_id": event_id, "span": [start, end]}],
         }
-        for number, (start, end) in enumerate(_spans(text), start=1)
+        for number, (start, end) in enumerate(spans(text), start=1)
         if not is_blank(text[start:end])
     ]
 
 
-def _spans(text: str) -> list[tuple[int, int]]:
+def spans(text: str) -> list[tuple[int, int]]:
     """Cut a long text at the last line end, or else the last space, that a memory has room for."""
     spans: list[tuple[int, int]] = []
     start = 0
