@@ -119,7 +119,7 @@ create or replace function memdb.due_summaries (
   set search_path = pg_catalog, memdb, pg_temp
 as $$
 declare
-  v_now   timestamptz := memdb.current_time();
+  v_now   timestamptz;
   v_scope integer[];
 begin
   perform memdb._authorize(p_tenant, true);
@@ -130,6 +130,8 @@ begin
   v_scope := memdb._namespaces_granted(p_tenant, true);
   -- One counter of a tenant at a time ("mems" in ASCII): a summary's count is read and then raised.
   perform pg_advisory_xact_lock(1835363699, p_tenant);
+  -- Not before: what the one before us made due must not lie in our future.
+  v_now := memdb.current_time();
   perform memdb._count_facts(p_tenant, 10000, v_now);
   perform memdb._find_stale_summaries(p_tenant, v_now);
   return query
