@@ -4,7 +4,7 @@
     ├── InvalidInput      MD0nn   InvalidArgument MissingSource TooLarge VectorMismatch
     │                             InvalidSpan InvalidTime
     ├── NotFound          MD1nn   TenantNotFound NamespaceNotFound MemoryNotFound EventNotFound
-    │                             ModelNotFound SessionNotFound
+    │                             ModelNotFound SessionNotFound ReviewNotFound
     ├── Conflict          MD2nn   VersionConflict KeyReused ModelConflict LeaseLost TrustConflict
     │                             NameTaken
     ├── AccessDenied      MD3nn   TenantDenied NamespaceDenied RoleRequired
@@ -46,6 +46,7 @@ __all__ = [
     "NotFound",
     "PrivilegeMissing",
     "Retryable",
+    "ReviewNotFound",
     "RoleRequired",
     "SchemaMismatch",
     "ServerUnavailable",
@@ -183,6 +184,12 @@ class SessionNotFound(NotFound):
     """There is no such session."""
 
     code = "MD106"
+
+
+class ReviewNotFound(NotFound):
+    """There is no such question in the inbox, or not for this caller."""
+
+    code = "MD107"
 
 
 class Conflict(MemdbError):

@@ -24,13 +24,14 @@ grant usage on schema memdb to memdb_reader;
 grant select on
   memdb.schema_info, memdb.tenant, memdb.namespace, memdb.session, memdb.event, memdb.memory, memdb.memory_version,
   memdb.belief, memdb.entity, memdb.embedding_model, memdb.assertion, memdb.assessment, memdb.review_item,
-  memdb.memories, memdb.memory_versions, memdb.events, memdb.entities
+  memdb.memories, memdb.memory_versions, memdb.events, memdb.entities, memdb.open_conflicts
   to memdb_reader;
 
 -- What an administrator needs beside that to look into a tenant.
 grant select on
   memdb.role_tenant, memdb.agent_grant, memdb.policy, memdb.extraction, memdb.justification, memdb.premise, memdb.edge,
-  memdb.entity_alias, memdb.mention, memdb.recall, memdb.model_call, memdb.model_usage, memdb.summary, memdb.summary_queue
+  memdb.entity_alias, memdb.mention, memdb.recall, memdb.model_call, memdb.model_usage, memdb.summary, memdb.summary_queue,
+  memdb.rederivation
   to memdb_operator;
 
 -- Functions. A name without a function yet is skipped: files are added one by one, the list is whole.
@@ -50,7 +51,8 @@ begin
         ('_shown_text', 'memdb_reader'), ('_summary_before', 'memdb_reader'), ('_summary_key', 'memdb_reader'),
         ('_summary_material', 'memdb_reader'), ('_summary_subject', 'memdb_reader'),
         ('_explain_sources', 'memdb_reader'), ('_explained_version', 'memdb_reader'), ('_list_states', 'memdb_reader'),
-        ('_read_states', 'memdb_reader'), ('_then', 'memdb_reader'), ('_version_fields', 'memdb_reader'),
+        ('_made_of_events', 'memdb_reader'), ('_read_states', 'memdb_reader'),
+        ('_session_named', 'memdb_reader'), ('_trace_rows', 'memdb_reader'), ('_then', 'memdb_reader'), ('_version_fields', 'memdb_reader'),
         ('_version_status', 'memdb_reader'),
         ('_health_rules', 'memdb_reader'), ('_health_values', 'memdb_reader'),
         ('_is_operator', 'memdb_reader'), ('_log_recall', 'memdb_reader'), ('_premise_rows', 'memdb_reader'),
@@ -61,13 +63,15 @@ begin
         ('explain_memory', 'memdb_reader'), ('explain_memory_json', 'memdb_reader'), ('explain_writing', 'memdb_reader'), ('review_items', 'memdb_reader'), ('find_tenant', 'memdb_reader'),
         ('get_memory', 'memdb_reader'), ('health', 'memdb_reader'), ('list_embedding_models', 'memdb_reader'),
         ('list_memories', 'memdb_reader'), ('memory_as_of', 'memdb_reader'), ('memory_history', 'memdb_reader'),
-        ('neighbours', 'memdb_reader'), ('recall', 'memdb_reader'),
+        ('neighbours', 'memdb_reader'), ('open_conflicts', 'memdb_reader'), ('replay_session', 'memdb_reader'),
+        ('trace_memory', 'memdb_reader'), ('recall', 'memdb_reader'),
         ('model_budgets', 'memdb_reader'), ('model_spend', 'memdb_reader'), ('session_context', 'memdb_reader'),
         ('summary_material', 'memdb_reader'),
         -- writing
         ('add_premises', 'memdb_writer'), ('append_events', 'memdb_writer'), ('claim_events', 'memdb_writer'),
         ('claim_rederivations', 'memdb_writer'), ('complete_rederivations', 'memdb_writer'),
         ('fail_rederivation', 'memdb_writer'), ('rollback_memory', 'memdb_writer'),
+        ('decide_review', 'memdb_writer'), ('reopen_review', 'memdb_writer'), ('resolve_conflict', 'memdb_writer'),
         ('find_candidates', 'memdb_writer'), ('_candidates', 'memdb_writer'), ('record_assertions', 'memdb_writer'),
         ('record_assessments', 'memdb_writer'), ('request_reviews', 'memdb_writer'),
         ('complete_events', 'memdb_writer'), ('compose_passages', 'memdb_writer'), ('correct_event', 'memdb_writer'),

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import psycopg
@@ -300,7 +301,7 @@ def test_history_tells_every_spell_with_cause_and_hand(world):
         (2, "retracted", "two", 3, "nonsense"),
     ]
     assert [s.root for s in spells] == [None, "event", None, None, "memory"]
-    assert all(a.to_at == b.from_at for a, b in zip(spells, spells[1:], strict=False))
+    assert all(a.to_at == b.from_at for a, b in pairwise(spells))
     assert spells[-1].to_at is None
     assert spells[1].actor == "postgres"
 

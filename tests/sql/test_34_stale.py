@@ -1,0 +1,129 @@
+"""What becomes of the fallen: kept, asked about, or thought about again."""
+
+import pytest
+
+from tests.sql.test_35_truth import World, on_event, on_memory
+
+
+@pytest.fixture
+def world(db, tenant) -> World:
+    return World(db, tenant().id)
+
+
+def tasks(world: World) -> list[int]:
+    rows = world.db.execute(
+        "select memory_id from memdb.rederivation where tenant_id = %s order by 1", [world.tenant]
+    )
+    return [row.memory_id for row in rows]
+
+
+@pytest.fixture
+def fallen(world) -> list[int]:
+    """Two memories, one on the other, that fell with their event under policy derive."""
+    world.call("set_policy", "when_stale", '"derive"')
+    event = world.event()
+    one = world.memory("one", on_event(event), method="model")
+    two = world.memory("two", on_memory(one), method="model")
+    world.call("retract_event", event, "misheard")
+    return [one, two]
+
+
+def test_by_default_nothing_is_asked(world):
+    event = world.event()
+    world.memory("one", on_event(event))
+    world.call("retract_event", event)
+    assert tasks(world) == []
+    assert world.call("review_items") == []
+
+
+def test_a_namespace_has_its_own_rule(world):
+    for path, rule in (("asked", "review"), ("thought", "derive"), ("kept", "keep")):
+        world.call("append_events", [{"kind": "observation", "text": "x", "namespace": path}])
+        world.db.execute(
+            "select memdb.set_policy(%s, 'when_stale', to_jsonb(%s::text), %s)",
+            [world.tenant, rule, path],
+        )
+    event = world.event()
+    ids = [
+        world.memory(f"in {path}", on_event(event), namespace=path)
+        for path in ("asked", "thought", "kept")
+    ]
+    world.call("retract_event", event, None, True)
+    assert (tasks(world), world.call("review_items")) == ([], [])
+    world.call("retract_event", event)
+    assert tasks(world) == [ids[1]]
+    assert [item.memory_id for item in world.call("review_items")] == [ids[0]]
+
+
+def test_the_question_is_put_in_the_language_of_the_memory(world):
+    world.call("set_policy", "when_stale", '"review"')
+    event = world.event("她喜欢喝茶")
+    world.memory("她喜欢喝茶", on_event(event), language="zh")
+    world.call("retract_event", event)
+    assert "还正确吗" in world.call("review_items")[0].question
+
+
+def test_a_worker_takes_what_fell_and_says_why(world, fallen):
+    one, two = world.call("claim_rederivations", "w1")
+    assert [one.memory_id, two.memory_id] == fallen
+    assert (one.text, one.cause, one.root, one.root_id, one.depth, one.attempts) == (
+        "one",
+        "retracted",
+        "event",
+        world.events[0],
+        1,
+        1,
+    )
+    assert two.depth == 2
+    assert world.call("claim_rederivations", "w2") == []
+    done = world.db.execute(
+        "select memdb.complete_rederivations(%s, 'w1', %s)", [world.tenant, fallen]
+    )
+    assert done.fetchone()[0] == 2
+    assert tasks(world) == []
+
+
+def test_what_stands_again_or_says_something_else_is_off_the_list(world, fallen):
+    item = {"text": "one, thought again", "sources": [on_event(world.event())], "method": "model"}
+    world.call("supersede_memory", fallen[0], 1, item)
+    assert tasks(world) == [fallen[1]]
+    world.memory("two", on_event(world.event()))
+    assert tasks(world) == []
+    assert set(world.status().values()) == {"active"}
+
+
+def test_a_lease_that_ran_out_passes_on(world, fallen, refuses):
+    world.call("claim_rederivations", "w1", 20, 1)
+    world.db.execute("update memdb.rederivation set leased_until = now() - interval '1 s'")
+    assert len(world.call("claim_rederivations", "w2")) == 2
+    with refuses("MD204"):
+        world.db.execute(
+            "select memdb.complete_rederivations(%s, 'w1', %s)", [world.tenant, fallen]
+        )
+    with refuses("MD204"):
+        world.call("fail_rederivation", "w1", fallen[0], "broken")
+
+
+def test_after_too_many_failures_a_person_is_asked(world, fallen):
+    world.call("set_policy", "extraction_attempts", "2")
+    outcomes = []
+    for _ in range(2):
+        world.db.execute("update memdb.rederivation set next_at = now() - interval '1 s'")
+        world.call("claim_rederivations", "w1")
+        outcomes.append(world.call("fail_rederivation", "w1", fallen[0], "no answer")[0][0])
+    assert outcomes == ["failed", "review"]
+    assert [item.memory_id for item in world.call("review_items")] == [fallen[0]]
+    assert fallen[0] not in tasks(world)
+    assert world.call("fail_rederivation", "w1", fallen[0], "no answer")[0][0] == "done"
+
+
+def test_a_failed_task_waits(world, fallen):
+    world.call("claim_rederivations", "w1")
+    assert world.call("fail_rederivation", "w1", fallen[0], "x")[0][0] == "failed"
+    assert world.call("claim_rederivations", "w2") == []
+
+
+def test_arguments_are_checked(world, refuses):
+    for worker, limit, seconds in (("", 1, 1), ("w", 0, 1), ("w", 1, 0), ("w", 1001, 1)):
+        with refuses("MD001"):
+            world.call("claim_rederivations", worker, limit, seconds)
