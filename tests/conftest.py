@@ -2,8 +2,9 @@
 
 The server is MEMDB_TEST_DSN (a superuser of a server that tests may create databases on)
 or, without it, an embedded one that lives as long as the run. One template database is
-migrated per run and cloned per worker. `db` rolls back at the end of each test;
-`fresh_db` is a clone of its own, for tests that must commit.
+migrated per run and cloned. `db` rolls back at the end of each test, in a database where
+nothing is ever committed; `dsn` is a database that tests share and commit to, each under a
+tenant of its own; `fresh_db` is a clone for one test.
 """
 
 import itertools
@@ -69,26 +70,38 @@ def cluster(request: pytest.FixtureRequest) -> Cluster:
 
 @pytest.fixture(scope="session")
 def dsn(cluster: Cluster) -> Iterator[str]:
-    """The DSN of this worker's database, which tests share.
+    """The DSN of a database of this worker that its tests share and may commit to.
 
     What a test commits there stays until the run ends: give it a tenant of its own, or
     take `fresh_db`.
     """
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
-    with cluster.clone(worker) as dsn:
+    with cluster.clone(f"{_worker()}_shared") as dsn:
         yield dsn
+
+
+@pytest.fixture(scope="session")
+def _untouched_dsn(cluster: Cluster) -> Iterator[str]:
+    """The DSN of a database of this worker in which nothing is ever committed."""
+    with cluster.clone(_worker()) as dsn:
+        yield dsn
+
+
+def _worker() -> str:
+    return os.environ.get("PYTEST_XDIST_WORKER", "main")
 
 
 # --- connections -------------------------------------------------------------------
 
 
 @pytest.fixture
-def db(dsn: str) -> Iterator[Connection]:
+def db(_untouched_dsn: str) -> Iterator[Connection]:
     """A superuser's connection inside a transaction that is rolled back at the end.
 
-    Rows are named tuples.
+    Rows are named tuples. No other test has left anything in this database.
     """
-    with psycopg.connect(dsn, row_factory=namedtuple_row, options=_SETTINGS) as connection:
+    with psycopg.connect(
+        _untouched_dsn, row_factory=namedtuple_row, options=_SETTINGS
+    ) as connection:
         yield connection
         connection.rollback()
 
@@ -117,8 +130,7 @@ class FreshDatabase:
 @pytest.fixture
 def fresh_db(cluster: Cluster) -> Iterator[FreshDatabase]:
     """A database of its own, for tests that must commit; costs a clone."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
-    with cluster.clone(f"{worker}_{next(_clone_numbers)}") as dsn:
+    with cluster.clone(f"{_worker()}_{next(_clone_numbers)}") as dsn:
         database = FreshDatabase(dsn)
         try:
             yield database
