@@ -6,7 +6,7 @@ Never the one that holds somebody's memories: that has a name of its own (`memdb
 import psycopg
 from psycopg import sql
 
-from memdb import embedded, migrate
+from memdb import embedded
 from memdb.errors import InvalidArgument, ServerUnavailable
 from memdb.locate import DATABASE
 from memdb.settings import Settings
@@ -29,6 +29,9 @@ def scratch_database(
 
     Raises: EmbeddedError: the server does not start.
     """
+    # Half a second to import, which commands that need no database do without.
+    from memdb import migrate
+
     if name == DATABASE:
         raise InvalidArgument(f"{name} is no scratch database")
     server = embedded.start(settings.data_dir, progress=progress)

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from memdb import migrate
 from memdb.bench.data import DataSet, Question, record_id
 from memdb.bench.score import Answered, Latency, Table, summarise
 from memdb.client import Memory
 from memdb.errors import InvariantBroken
 from memdb.ingest import BadLine, Ingest, Record, Watcher
+from memdb.locate import locate
 from memdb.models import Embed
 from memdb.scratch import scratch_database
 from memdb.settings import Settings
@@ -53,8 +53,7 @@ def database_for(settings: Settings, *, fresh: bool = False) -> str:
     """
     if settings.dsn is None:
         return scratch_database(settings, DATABASE, fresh=fresh)
-    migrate.check(settings.dsn).require()
-    return settings.dsn
+    return locate(None, settings)
 
 
 # --- storing -----------------------------------------------------------------------

@@ -11,13 +11,14 @@ import typer
 from rich.rule import Rule
 from rich.text import Text
 
-from memdb import embedded, migrate
+from memdb import embedded
 from memdb.client import Memory
 from memdb.commands.memories import print_hits
 from memdb.commands.options import DataDir, Dsn, settings_for
 from memdb.commands.terminal import err, hang, out, plain_table
 from memdb.demo import CORRECTION, QUESTIONS, Story, conversation
 from memdb.ingest import BadLine, Record
+from memdb.locate import locate
 from memdb.scratch import scratch_database
 from memdb.settings import Settings
 from memdb.types import AppendedEvent, TruthChange
@@ -71,8 +72,7 @@ def _settings(settings: Settings, *, is_named: bool) -> Settings:
 def _prepare(settings: Settings) -> tuple[str, str]:
     """Return where the demo plays: a DSN, and a tenant that is new there."""
     if settings.dsn:
-        migrate.check(settings.dsn).require()
-        return settings.dsn, f"demo {datetime.now():%Y-%m-%d %H:%M:%S}"
+        return locate(None, settings), f"demo {datetime.now():%Y-%m-%d %H:%M:%S}"
     with _step("PostgreSQL with memdb, in a directory of its own") as spinner:
         where = scratch_database(settings, _DATABASE, fresh=True, progress=spinner)
     return where, "demo"

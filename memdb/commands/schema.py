@@ -1,4 +1,8 @@
-"""Commands about the schema: install, upgrade, print, remove."""
+"""Commands about the schema: install, upgrade, print, remove.
+
+memdb.migrate is imported where it is used: alembic takes half a second, which no other command
+should pay.
+"""
 
 import contextlib
 from typing import Annotated
@@ -7,13 +11,12 @@ import psycopg
 import typer
 from rich.text import Text
 
-from memdb import calls, embedded, migrate
+from memdb import calls, embedded
 from memdb.commands.options import DataDir, Dsn, settings_for
 from memdb.commands.terminal import err, note, out, plain_table, working
 from memdb.db import Db
 from memdb.errors import MemdbError
 from memdb.locate import DATABASE, locate
-from memdb.settings import Settings
 
 __all__ = ["register"]
 
@@ -48,6 +51,8 @@ def migrate_(
 
     One transaction: it happens as a whole or not at all.
     """
+    from memdb import migrate
+
     if sql:
         out.out(
             migrate.render_sql(from_revision=from_revision, vector_schema=vector_schema),
@@ -58,12 +63,10 @@ def migrate_(
         raise typer.BadParameter("--from goes with --sql; otherwise the database itself is asked")
     settings = settings_for(dsn, data_dir)
     with working("migrating"):
-        state = migrate.upgrade(settings.dsn) if settings.dsn else _upgrade_embedded(settings)
+        # The embedded database is upgraded whenever it is opened.
+        where = locate(None, settings) if settings.dsn is None else settings.dsn
+        state = migrate.upgrade(where)
     out.print(f"memdb {state.package_version}, revision {state.revision}")
-
-
-def _upgrade_embedded(settings: Settings) -> migrate.SchemaState:
-    return migrate.check(locate(None, settings))
 
 
 def uninstall(
@@ -72,6 +75,8 @@ def uninstall(
     data_dir: DataDir = None,
 ) -> None:
     """Remove memdb and everything it holds from a database; there is no way back."""
+    from memdb import migrate
+
     settings = settings_for(dsn, data_dir)
     where = settings.dsn or embedded.start(settings.data_dir).dsn(DATABASE)
     state = migrate.check(where)

@@ -11,7 +11,7 @@ import typer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from rich.text import Text
 
-from memdb import embedded, migrate
+from memdb import embedded
 from memdb.commands.options import DataDir, Dsn, settings_for
 from memdb.commands.terminal import err, facts, note, out, when
 from memdb.errors import MemdbError, NotAvailable
@@ -107,7 +107,7 @@ def _describe(dsn: str) -> list[tuple[str, str | Text]]:
         return [
             ("PostgreSQL", info.parameter_status("server_version") or ""),
             ("database", f"{info.dbname} on {info.host} as {info.user}"),
-            ("memdb", _schema(migrate.check(connection))),
+            ("memdb", _schema(connection)),
         ]
 
 
@@ -124,13 +124,16 @@ def _describe_embedded(found: embedded.Status) -> list[tuple[str, str | Text]]:
     if found.server.port:
         rows.append(("TCP", f"127.0.0.1:{found.server.port}"))
     try:
-        rows.append(("memdb", _schema(migrate.check(found.server.dsn(DATABASE)))))
+        rows.append(("memdb", _schema(found.server.dsn(DATABASE))))
     except MemdbError:
         rows.append(("memdb", "no database yet: memdb up makes it"))
     return rows
 
 
-def _schema(state: migrate.SchemaState) -> Text:
+def _schema(database: str | psycopg.Connection[Any]) -> Text:
+    from memdb import migrate
+
+    state = migrate.check(database)
     if state.is_current:
         return Text(f"installed, {state.package_version}", "ok")
     return Text(f"{state.status}. {state.remedy}", "warn")
