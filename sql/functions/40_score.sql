@@ -45,7 +45,7 @@ create or replace function memdb._is_recallable (
   p_memory     memdb.memory,
   p_namespaces integer[],
   p_user       text,
-  p_session    bigint,
+  p_sessions   bigint[],
   p_types      text[],
   p_statuses   text[]
 )
@@ -54,12 +54,12 @@ create or replace function memdb._is_recallable (
 begin atomic
   select (p_namespaces is null or (p_memory).namespace_id = any (p_namespaces))
      and (p_user is null or (p_memory).user_id is null or (p_memory).user_id = p_user)
-     and (p_session is null or (p_memory).session_id = p_session)
+     and (p_sessions is null or (p_memory).session_id = any (p_sessions))
      and (p_types is null or (p_memory).type = any (p_types))
      and (p_memory).status = any (p_statuses)
      and ((p_memory).tier <> 'archive' or 'archive' = any (p_statuses));
 end;
-comment on function memdb._is_recallable (memdb.memory, integer[], text, bigint, text[], text[]) is 'Whether a memory lies in the scope of a recall and passes its filters.';
+comment on function memdb._is_recallable (memdb.memory, integer[], text, bigint[], text[], text[]) is 'Whether a memory lies in the scope of a recall and passes its filters.';
 
 -- _memory_factor: what a memory's own qualities multiply its odds by.
 --

@@ -81,10 +81,15 @@ begin
     into documents, mean_length
     from memdb.namespace_stat s
    where s.tenant_id = p_tenant and (p_namespaces is null or s.namespace_id = any (p_namespaces));
-  select count(*) into queued
-    from (select from memdb.keyword_queue q
-           where q.tenant_id = p_tenant and (p_namespaces is null or q.namespace_id = any (p_namespaces))
-           limit 10001) w;
+  -- Two statements: "null or any of" in one would walk through the queues of all namespaces.
+  if p_namespaces is null then
+    select count(*) into queued from (select from memdb.keyword_queue q where q.tenant_id = p_tenant limit 10001) w;
+  else
+    select count(*) into queued
+      from (select from memdb.keyword_queue q
+             where q.tenant_id = p_tenant and q.namespace_id = any (p_namespaces)
+             limit 10001) w;
+  end if;
   if coalesce(documents, 0) = 0 then
     return;
   end if;
@@ -104,16 +109,48 @@ begin
 end $$;
 comment on function memdb._scope_statistics (integer, integer[], text[]) is 'Size, mean length and word counts of a scope, as of the last fold.';
 
--- _keyword_matches: the best matches of a tsquery by BM25, with the weights given.
+-- _best_matches: the best matches of a tsquery by BM25, with the weights given, whatever their state.
 --
 -- setweight marks the query's lexemes in a keyword vector and ts_filter keeps the marked ones:
 -- which terms a row holds, read in one pass and without unpacking the rest. A keyword vector
 -- holds two lexemes of the scope, three with a user, which do not count as length.
+create or replace function memdb._best_matches (
+  p_tenant integer,
+  p_user   text,
+  p_query  tsquery,
+  p_terms  text[],
+  p_idf    double precision[],
+  p_mean   double precision,
+  p_limit  integer
+)
+  returns table (memory_id bigint, version integer, score double precision)
+  language plpgsql stable rows 50
+as $$
+begin
+  return query
+    select x.memory_id, x.version, memdb._saturate(memdb._presence(x.length, p_mean)) * sum(t.idf)
+      from (select v.memory_id, v.version, length(w.keyword) - case when v.user_id is null then 2 else 3 end as length,
+                   unnest(tsvector_to_array(ts_filter(w.keyword, '{a}'))) as term
+              from memdb.memory_version v
+              cross join lateral (select setweight(v.keyword, 'A', p_terms) as keyword offset 0) w
+             where v.tenant_id = p_tenant and v.keyword @@ p_query and v.retired_at is null
+               and (p_user is null or v.user_id is null or v.user_id = p_user)) x
+      join unnest(p_terms, p_idf) t (term, idf) on t.term = x.term
+     group by x.memory_id, x.version, x.length
+     order by 3 desc, 1
+     limit p_limit;
+end $$;
+comment on function memdb._best_matches (integer, text, tsquery, text[], double precision[], double precision, integer) is 'The best matches of a tsquery by BM25, with the weights given, whatever their state.';
+
+-- _keyword_matches: the best matches of a tsquery by BM25, with the weights given.
+--
+-- What the version row does not say (status, type, session) is looked up for the best rows only;
+-- where too few of them pass, the search is repeated eight times as deep.
 create or replace function memdb._keyword_matches (
   p_tenant     integer,
   p_namespaces integer[],
   p_user       text,
-  p_session    bigint,
+  p_sessions   bigint[],
   p_types      text[],
   p_statuses   text[],
   p_query      tsquery,
@@ -126,26 +163,29 @@ create or replace function memdb._keyword_matches (
 )
   language plpgsql stable
 as $$
+declare
+  v_depth integer := p_limit + 20;
+  v_seen  integer;
 begin
-  select array_agg(s.memory_id order by s.score desc, s.memory_id), array_agg(s.score order by s.score desc, s.memory_id)
-    into memory_ids, scores
-    from (select x.memory_id, memdb._saturate(memdb._presence(x.length, p_mean)) * sum(t.idf) as score
-            from (select v.memory_id, length(w.keyword) - case when v.user_id is null then 2 else 3 end as length,
-                         unnest(tsvector_to_array(ts_filter(w.keyword, '{a}'))) as term
-                    from memdb.memory_version v
-                    cross join lateral (
-                      select from memdb.memory m
-                       where m.tenant_id = p_tenant and m.memory_id = v.memory_id and m.version = v.version
-                         and memdb._is_recallable(m, p_namespaces, p_user, p_session, p_types, p_statuses)
-                      offset 0) m
-                    cross join lateral (select setweight(v.keyword, 'A', p_terms) as keyword offset 0) w
-                   where v.tenant_id = p_tenant and v.keyword @@ p_query and v.retired_at is null) x
-            join unnest(p_terms, p_idf) t (term, idf) on t.term = x.term
-           group by x.memory_id, x.length
-           order by 2 desc, 1
-           limit p_limit) s;
+  loop
+    select array_agg(r.memory_id order by r.place) filter (where r.is_wanted and r.place <= p_limit),
+           array_agg(r.score order by r.place) filter (where r.is_wanted and r.place <= p_limit),
+           count(*)
+      into memory_ids, scores, v_seen
+      from (select b.memory_id, b.score, m.is_wanted,
+                   row_number() over (partition by m.is_wanted order by b.score desc, b.memory_id) as place
+              from memdb._best_matches(p_tenant, p_user, p_query, p_terms, p_idf, p_mean, v_depth) b
+              cross join lateral (
+                select memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
+                       and m.version = b.version as is_wanted
+                  from memdb.memory m
+                 where m.tenant_id = p_tenant and m.memory_id = b.memory_id
+                offset 0) m) r;
+    exit when cardinality(memory_ids) >= p_limit or v_seen < v_depth;
+    v_depth := v_depth * 8;
+  end loop;
 end $$;
-comment on function memdb._keyword_matches (integer, integer[], text, bigint, text[], text[], tsquery, text[], double precision[], double precision, integer) is 'The best matches of a tsquery by BM25, with the weights given.';
+comment on function memdb._keyword_matches (integer, integer[], text, bigint[], text[], text[], tsquery, text[], double precision[], double precision, integer) is 'The best matches of a tsquery by BM25, with the weights given.';
 
 -- _count_matches: the best matches in a small scope by BM25, words counted on the way.
 --
@@ -155,7 +195,7 @@ create or replace function memdb._count_matches (
   p_tenant     integer,
   p_namespaces integer[],
   p_user       text,
-  p_session    bigint,
+  p_sessions   bigint[],
   p_types      text[],
   p_statuses   text[],
   p_terms      text[],
@@ -177,7 +217,7 @@ begin
            length(w.keyword) - case when v.user_id is null then 2 else 3 end as length
       from memdb.memory_version v
       cross join lateral (
-        select memdb._is_recallable(m, p_namespaces, p_user, p_session, p_types, p_statuses) as is_wanted
+        select memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses) as is_wanted
           from memdb.memory m
          where m.tenant_id = p_tenant and m.memory_id = v.memory_id and m.version = v.version
         offset 0) m
@@ -207,7 +247,7 @@ begin
          (select a.length from mean a)
     into memory_ids, scores, idf, mean_length;
 end $$;
-comment on function memdb._count_matches (integer, integer[], text, bigint, text[], text[], text[], integer) is 'The best matches in a small scope by BM25, words counted on the way.';
+comment on function memdb._count_matches (integer, integer[], text, bigint[], text[], text[], text[], integer) is 'The best matches in a small scope by BM25, words counted on the way.';
 
 -- _beating_query: the tsquery text of what could still reach a score without the terms already used.
 --
@@ -257,7 +297,7 @@ create or replace function memdb._search_matches (
   p_tenant     integer,
   p_namespaces integer[],
   p_user       text,
-  p_session    bigint,
+  p_sessions   bigint[],
   p_types      text[],
   p_statuses   text[],
   p_terms      text[],
@@ -294,7 +334,7 @@ begin
       v_used := cardinality(p_terms);
       exit when v_query is null;
     end if;
-    v_found := memdb._keyword_matches(p_tenant, p_namespaces, p_user, p_session, p_types, p_statuses,
+    v_found := memdb._keyword_matches(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses,
       (v_scope || '&(' || v_query || ')' || coalesce('&!' || memdb._any_term(p_terms[1:v_before]), ''))::tsquery,
       p_terms, p_idf, p_mean, p_limit);
     select array_agg(b.memory_id order by b.score desc, b.memory_id), array_agg(b.score order by b.score desc, b.memory_id)
@@ -308,7 +348,7 @@ begin
     v_budget := v_budget * 4;
   end loop;
 end $$;
-comment on function memdb._search_matches (integer, integer[], text, bigint, text[], text[], text[], double precision[], double precision[], double precision, integer) is 'The best matches in a large scope by BM25, with the word counts given.';
+comment on function memdb._search_matches (integer, integer[], text, bigint[], text[], text[], text[], double precision[], double precision[], double precision, integer) is 'The best matches in a large scope by BM25, with the word counts given.';
 
 -- _keyword_leg: the best matches of a query by BM25, and the statistics they were judged by.
 --
@@ -319,7 +359,7 @@ create or replace function memdb._keyword_leg (
   p_tenant     integer,
   p_namespaces integer[],
   p_user       text,
-  p_session    bigint,
+  p_sessions   bigint[],
   p_types      text[],
   p_statuses   text[],
   p_terms      text[],
@@ -340,15 +380,21 @@ declare
   v_holding double precision[];
   v_found   record;
 begin
+  if cardinality(p_terms) = 0 then
+    terms := '{}';
+    idf := '{}';
+    return;
+  end if;
   v_known := memdb._scope_statistics(p_tenant, p_namespaces, p_terms);
   if coalesce(v_known.documents, 0) < 500 or v_known.queued > v_known.documents / 4 then
     terms := p_terms[1:64];
-    v_found := memdb._count_matches(p_tenant, p_namespaces, p_user, p_session, p_types, p_statuses, terms, p_limit);
+    v_found := memdb._count_matches(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, terms, p_limit);
     memory_ids := v_found.memory_ids;
     scores := v_found.scores;
     idf := v_found.idf;
     documents := v_found.documents;
-    mean_length := v_found.mean_length;
+    -- Nothing matched: the mean of nothing would leave the fresh leg without a score.
+    mean_length := coalesce(v_found.mean_length, 20);
     return;
   end if;
   documents := v_known.documents + v_known.queued;
@@ -359,9 +405,9 @@ begin
     from (select t.term, t.holding, row_number() over (order by t.holding, t.term) as place
             from unnest(p_terms, v_known.holding) t (term, holding)) r
    where r.place <= 64;
-  v_found := memdb._search_matches(p_tenant, p_namespaces, p_user, p_session, p_types, p_statuses, terms, idf, v_holding,
+  v_found := memdb._search_matches(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, terms, idf, v_holding,
     mean_length, p_limit);
   memory_ids := v_found.memory_ids;
   scores := v_found.scores;
 end $$;
-comment on function memdb._keyword_leg (integer, integer[], text, bigint, text[], text[], text[], integer) is 'The best matches of a query by BM25, and the statistics they were judged by.';
+comment on function memdb._keyword_leg (integer, integer[], text, bigint[], text[], text[], text[], integer) is 'The best matches of a query by BM25, and the statistics they were judged by.';

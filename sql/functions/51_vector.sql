@@ -52,7 +52,7 @@ create or replace function memdb._nearest_exact (
   p_tenant     integer,
   p_namespaces integer[],
   p_user       text,
-  p_session    bigint,
+  p_sessions   bigint[],
   p_types      text[],
   p_statuses   text[],
   p_model      integer,
@@ -63,13 +63,13 @@ create or replace function memdb._nearest_exact (
   language plpgsql stable rows 50
 as $$
 begin
-  if p_session is not null then
+  if p_sessions is not null then
     return query
       select m.memory_id, m.version, -(e.vector <#> p_vector)
         from memdb.memory m
         join memdb.embedding e
           on e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = m.memory_id and e.version = m.version
-       where m.tenant_id = p_tenant and m.session_id = p_session
+       where m.tenant_id = p_tenant and m.session_id = any (p_sessions)
        order by 3 desc, 1
        limit p_limit;
   elsif p_namespaces is not null then
@@ -99,12 +99,12 @@ begin
         from memdb.embedding_cold e
         join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = e.memory_id and m.version = e.version
        where e.tenant_id = p_tenant and e.model_id = p_model
-         and memdb._is_recallable(m, p_namespaces, p_user, p_session, p_types, p_statuses)
+         and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
        order by 3 desc, 1
        limit p_limit;
   end if;
 end $$;
-comment on function memdb._nearest_exact (integer, integer[], text, bigint, text[], text[], integer, halfvec, integer) is 'The nearest vectors of a scope, every one of them measured.';
+comment on function memdb._nearest_exact (integer, integer[], text, bigint[], text[], text[], integer, halfvec, integer) is 'The nearest vectors of a scope, every one of them measured.';
 
 -- _vector_leg: the memories nearest to the query, best first, with their cosine.
 --
@@ -115,7 +115,7 @@ create or replace function memdb._vector_leg (
   p_tenant     integer,
   p_namespaces integer[],
   p_user       text,
-  p_session    bigint,
+  p_sessions   bigint[],
   p_types      text[],
   p_statuses   text[],
   p_model      integer,
@@ -137,10 +137,10 @@ begin
       into memory_ids, scores, v_seen
       from (select n.memory_id, n.similarity, m.is_wanted,
                    row_number() over (partition by m.is_wanted order by n.similarity desc, n.memory_id) as place
-              from memdb._nearest_exact(p_tenant, p_namespaces, p_user, p_session, p_types, p_statuses, p_model, p_vector,
+              from memdb._nearest_exact(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_model, p_vector,
                      v_depth) n
               cross join lateral (
-                select memdb._is_recallable(m, p_namespaces, p_user, p_session, p_types, p_statuses)
+                select memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
                        and m.version = n.version as is_wanted
                   from memdb.memory m
                  where m.tenant_id = p_tenant and m.memory_id = n.memory_id
@@ -149,4 +149,4 @@ begin
     v_depth := v_depth * 8;
   end loop;
 end $$;
-comment on function memdb._vector_leg (integer, integer[], text, bigint, text[], text[], integer, halfvec, integer) is 'The memories nearest to the query, best first, with their cosine.';
+comment on function memdb._vector_leg (integer, integer[], text, bigint[], text[], text[], integer, halfvec, integer) is 'The memories nearest to the query, best first, with their cosine.';

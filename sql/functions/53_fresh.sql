@@ -4,14 +4,14 @@
 
 -- _fresh_leg: the newest unextracted events of a scope that hold terms of the query, with their BM25.
 --
--- Looks at the newest 200 with open work; an event that a memory already rests on, or that was
--- retracted, is left out. Turning a text into lexemes costs most, so first a plain look whether the
+-- Looks at the newest 200 with open work (of more than five namespaces, at 1,000 in all); an event
+-- that a memory already rests on, or that was retracted, is left out. Turning a text into lexemes costs most, so first a plain look whether the
 -- letters of any term occur (a stem is the beginning of its words, but for a final y become i).
 create or replace function memdb._fresh_leg (
   p_tenant     integer,
   p_namespaces integer[],
   p_user       text,
-  p_session    bigint,
+  p_sessions   bigint[],
   p_terms      text[],
   p_idf        double precision[],
   p_mean       double precision,
@@ -22,19 +22,20 @@ create or replace function memdb._fresh_leg (
   language plpgsql stable
 as $$
 begin
-  with open as materialized (
-    select e.*
+  with scope as materialized (
+    select n.namespace_id, least(200, greatest(5, 1000 / count(*) over ())) as share
       from unnest(coalesce(p_namespaces,
-             array(select n.namespace_id from memdb.namespace n where n.tenant_id = p_tenant))) n (namespace_id)
+             array(select n.namespace_id from memdb.namespace n where n.tenant_id = p_tenant))) n (namespace_id)),
+  open as (
+    select e.*
+      from scope s
       cross join lateral (
         select x.event_id from memdb.extraction x
-         where x.tenant_id = p_tenant and x.namespace_id = n.namespace_id
+         where x.tenant_id = p_tenant and x.namespace_id = s.namespace_id
            and x.state in ('pending', 'leased', 'failed', 'dead')
          order by x.event_id desc
-         limit 200) x
-      cross join lateral (select e.* from memdb.event e where e.tenant_id = p_tenant and e.event_id = x.event_id offset 0) e
-     order by x.event_id desc
-     limit 200),
+         limit s.share) x
+      cross join lateral (select e.* from memdb.event e where e.tenant_id = p_tenant and e.event_id = x.event_id offset 0) e),
   word as materialized (
     select array_agg('%' || replace(replace(regexp_replace(t.term, '(?<=...)i$', ''), '\', '\\'), '_', '\_') || '%') as patterns
       from unnest(p_terms) t (term)
@@ -44,8 +45,8 @@ begin
                          o.language, '{}') as keyword
       from open o
      where (p_user is null or o.user_id is null or o.user_id = p_user)
-       and (p_session is null or o.session_id = p_session)
-       and lower(o.text) like any (select unnest(w.patterns) from word w)
+       and (p_sessions is null or o.session_id = any (p_sessions))
+       and lower(normalize(concat_ws(' ', o.speaker, o.text), nfkc)) like any ((select w.patterns from word w)::text[])
        and not exists (select from memdb.premise p where p.tenant_id = p_tenant and p.event_id = o.event_id)
        and not exists (select from memdb.belief b
                         where b.tenant_id = p_tenant and b.subject = 'event' and b.subject_id = o.event_id and b.to_at is null)),
@@ -61,4 +62,4 @@ begin
     into event_ids, scores
     from scored s;
 end $$;
-comment on function memdb._fresh_leg (integer, integer[], text, bigint, text[], double precision[], double precision, integer) is 'The newest unextracted events of a scope that hold terms of the query, with their BM25.';
+comment on function memdb._fresh_leg (integer, integer[], text, bigint[], text[], double precision[], double precision, integer) is 'The newest unextracted events of a scope that hold terms of the query, with their BM25.';

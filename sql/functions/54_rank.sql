@@ -28,31 +28,37 @@ comment on function memdb._is_named (text, text, text) is 'Whether a query names
 
 -- _pool: the candidates worth ranking, with what is known of each.
 --
--- The first arrays are those of _context_rows with their _window_scores; p_limit of what the
--- keyword leg reached come in, all of what the vector leg found, and the fresh events. closeness is
+-- The first arrays are those of _context_rows with their _window_scores. In come the p_limit best
+-- of what the hits brought, everything the vector leg found, and the fresh events. closeness is
 -- the cosine above the pool's mean, plus a tenth of that of each neighbour; 0 without a vector.
--- bonus is what a memory's own factors add to its log odds, 0.4 where the query names its speaker, and
--- -0.3 for a text that ends in a question mark: it asks, it does not tell.
+-- bonus is what a memory's own factors add to its log odds, 0.4 where the query names its speaker,
+-- and -0.3 for a text that ends in a question mark: it asks, it does not tell.
 create or replace function memdb._pool (
-  p_tenant     integer,
-  p_namespaces integer[],
-  p_agent      text,
-  p_query      text,
-  p_memory_ids bigint[],
-  p_versions   integer[],
-  p_places     bigint[],
-  p_reached    text[],
-  p_keyword    double precision[],
-  p_nearest    bigint[],
-  p_model      integer,
-  p_vector     halfvec,
-  p_width      integer,
-  p_from_at    timestamptz[],
-  p_to_at      timestamptz[],
-  p_worth      double precision[],
-  p_event_ids  bigint[],
-  p_fresh      double precision[],
-  p_limit      integer
+  p_tenant      integer,
+  p_namespaces  integer[],
+  p_agent       text,
+  p_query       text,
+  p_memory_ids  bigint[],
+  p_versions    integer[],
+  p_occurred_at timestamptz[],
+  p_in          integer[],
+  p_factors     double precision[],
+  p_places      bigint[],
+  p_by_hit      boolean[],
+  p_keyword     double precision[],
+  p_causes      bigint[],
+  p_asks        boolean[],
+  p_nearest     bigint[],
+  p_similarity  double precision[],
+  p_model       integer,
+  p_vector      halfvec,
+  p_width       integer,
+  p_from_at     timestamptz[],
+  p_to_at       timestamptz[],
+  p_worth       double precision[],
+  p_event_ids   bigint[],
+  p_fresh       double precision[],
+  p_limit       integer
 )
   returns table (memory_id bigint, version integer, event_id bigint, keyword double precision, closeness double precision,
                  bonus double precision)
@@ -63,18 +69,15 @@ declare
 begin
   return query
     with row as materialized (
-      select r.*
-        from unnest(p_memory_ids, p_versions, p_places, p_reached, p_keyword) r (memory_id, version, place, reached, keyword)),
-    candidate as (
-      select r.*, m.importance, m.confidence, m.trust, m.status, m.tier, m.namespace_id,
-             r.keyword + case when p_from_at is null then 0 else memdb._time_bonus(m.occurred_at, p_from_at, p_to_at, p_worth) end as score
-        from row r
-        cross join lateral (select m.* from memdb.memory m where m.tenant_id = p_tenant and m.memory_id = r.memory_id offset 0) m
-       where r.reached is not null),
+      select r.memory_id, r.version, r.namespace_id, r.factor, r.place, r.by_hit, r.cause, r.asks,
+             r.keyword + case when p_from_at is null then 0 else memdb._time_bonus(r.occurred_at, p_from_at, p_to_at, p_worth) end
+               as keyword
+        from unnest(p_memory_ids, p_versions, p_occurred_at, p_in, p_factors, p_places, p_by_hit, p_keyword, p_causes, p_asks)
+             r (memory_id, version, occurred_at, namespace_id, factor, place, by_hit, keyword, cause, asks)),
     pooled as materialized (
       select c.*
-        from (select c.*, row_number() over (partition by c.reached order by c.score desc, c.memory_id) as depth from candidate c) c
-       where c.reached = 'near' or c.depth <= p_limit or c.memory_id = any (p_nearest)),
+        from (select r.*, row_number() over (partition by r.by_hit order by r.keyword desc, r.memory_id) as depth from row r) c
+       where c.by_hit is false or c.depth <= p_limit or c.memory_id = any (p_nearest)),
     around as materialized (
       select p.place, d.step, r.memory_id, r.version
         from pooled p
@@ -82,8 +85,10 @@ begin
         join row r on r.place = p.place + d.step
        where p_vector is not null),
     measured as materialized (
-      select n.memory_id, -(e.vector <#> p_vector) as similarity
-        from (select distinct a.memory_id, a.version from around a) n
+      select n.memory_id, n.similarity from unnest(p_nearest, p_similarity) n (memory_id, similarity)
+      union all
+      select n.memory_id, -(e.vector <#> p_vector)
+        from (select distinct a.memory_id, a.version from around a where a.memory_id <> all (p_nearest)) n
         cross join lateral (
           select e.vector from memdb.embedding e
            where e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = n.memory_id and e.version = n.version
@@ -98,24 +103,24 @@ begin
         join measured m on m.memory_id = a.memory_id
         cross join middle d
        group by a.place)
-    select p.memory_id, p.version, null::bigint, p.score, coalesce(c.closeness, 0),
-           ln(memdb._memory_factor(p.importance, p.confidence, p.trust, p.status, p.tier)) + coalesce(ln(g.weight), 0)
-           + case when memdb._is_named(e.speaker, p_query, v_words) then 0.4 else 0 end
-           - case when right(rtrim(v.text), 1) in ('?', '？') then 0.3 else 0 end
+    select p.memory_id, p.version, null::bigint, p.keyword, coalesce(c.closeness, 0),
+           ln(p.factor) + coalesce(ln(g.weight), 0)
+           + case when memdb._is_named(e.speaker, p_query, v_words) then 0.4 else 0 end - case when p.asks then 0.3 else 0 end
       from pooled p
-      join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = p.memory_id and v.version = p.version
       left join memdb.event e
-        on e.tenant_id = p_tenant and e.event_id = v.event_id and (p_namespaces is null or e.namespace_id = any (p_namespaces))
+        on e.tenant_id = p_tenant and e.event_id = p.cause and (p_namespaces is null or e.namespace_id = any (p_namespaces))
       left join memdb.agent_grant g
         on g.tenant_id = p_tenant and g.agent_id = p_agent and g.namespace_id = p.namespace_id
       left join close c on c.place = p.place
     union all
-    select null, null, e.event_id, f.score + case when p_from_at is null then 0 else memdb._time_bonus(e.occurred_at, p_from_at, p_to_at, p_worth) end, 0,
+    select null, null, e.event_id,
+           f.score + case when p_from_at is null then 0 else memdb._time_bonus(e.occurred_at, p_from_at, p_to_at, p_worth) end, 0,
            case when memdb._is_named(e.speaker, p_query, v_words) then 0.4 else 0 end
+           - case when right(rtrim(e.text), 1) in ('?', '？') then 0.3 else 0 end
       from unnest(p_event_ids, p_fresh) f (event_id, score)
       join memdb.event e on e.tenant_id = p_tenant and e.event_id = f.event_id;
 end $$;
-comment on function memdb._pool (integer, integer[], text, text, bigint[], integer[], bigint[], text[], double precision[], bigint[], integer, halfvec, integer, timestamptz[], timestamptz[], double precision[], bigint[], double precision[], integer) is 'The candidates worth ranking, with what is known of each.';
+comment on function memdb._pool (integer, integer[], text, text, bigint[], integer[], timestamptz[], integer[], double precision[], bigint[], boolean[], double precision[], bigint[], boolean[], bigint[], double precision[], integer, halfvec, integer, timestamptz[], timestamptz[], double precision[], bigint[], double precision[], integer) is 'The candidates worth ranking, with what is known of each.';
 
 -- _graph_leg: memories tied to the best hits, with a share of their odds.
 --
@@ -126,7 +131,7 @@ create or replace function memdb._graph_leg (
   p_tenant     integer,
   p_namespaces integer[],
   p_user       text,
-  p_session    bigint,
+  p_sessions   bigint[],
   p_types      text[],
   p_statuses   text[],
   p_seeds      bigint[],
@@ -158,7 +163,7 @@ begin
               cross join lateral (
                 select m.version from memdb.memory m
                  where m.tenant_id = p_tenant and m.memory_id = t.memory_id
-                   and memdb._is_recallable(m, p_namespaces, p_user, p_session, p_types, p_statuses)
+                   and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
                 offset 0) m
              order by t.score desc, t.memory_id
              limit 100) b;
@@ -170,7 +175,7 @@ begin
     v_odds := v_next.scores;
   end loop;
 end $$;
-comment on function memdb._graph_leg (integer, integer[], text, bigint, text[], text[], bigint[], double precision[], integer) is 'Memories tied to the best hits, with a share of their odds.';
+comment on function memdb._graph_leg (integer, integer[], text, bigint[], text[], text[], bigint[], double precision[], integer) is 'Memories tied to the best hits, with a share of their odds.';
 
 -- _leg: rank and score of a hit in one leg, as recall shows them; null where the leg did not find it.
 create or replace function memdb._leg (p_rank bigint, p_score double precision)
@@ -186,9 +191,9 @@ comment on function memdb._leg (bigint, double precision) is 'Rank and score of 
 -- S = z(keyword) + 0.6 z(closeness) + bonus over the pool, then the graph leg from the ten best;
 -- score = 1 / (1 + exp(-S)). Equal scores come in order of id, so the same call gives the same order.
 create or replace function memdb._ranked (
-  p_tenant integer, p_namespaces integer[], p_user text, p_session bigint, p_types text[], p_statuses text[], p_agent text,
-  p_query text, p_memory_ids bigint[], p_versions integer[], p_places bigint[], p_reached text[], p_windowed double precision[],
-  p_keyword_ids bigint[], p_keyword_scores double precision[], p_near_ids bigint[], p_near_scores double precision[],
+  p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_agent text,
+  p_query text, p_memory_ids bigint[], p_versions integer[], p_occurred_at timestamptz[], p_in integer[], p_factors double precision[],
+  p_places bigint[], p_by_hit boolean[], p_windowed double precision[], p_causes bigint[], p_asks boolean[],  p_keyword_ids bigint[], p_keyword_scores double precision[], p_near_ids bigint[], p_near_scores double precision[],
   p_model integer, p_vector halfvec, p_width integer, p_from_at timestamptz[], p_to_at timestamptz[],
   p_worth double precision[], p_event_ids bigint[], p_fresh_scores double precision[], p_hops integer, p_depth integer, p_k integer
 )
@@ -206,9 +211,9 @@ begin
     from (select p.memory_id, p.version, p.event_id, p.keyword,
                  (p.keyword - avg(p.keyword) over ()) / (stddev_pop(p.keyword) over () + 1e-9)
                  + 0.6 * (p.closeness - avg(p.closeness) over ()) / (stddev_pop(p.closeness) over () + 1e-9) + p.bonus as score
-            from memdb._pool(p_tenant, p_namespaces, p_agent, p_query, p_memory_ids, p_versions, p_places, p_reached, p_windowed,
-                   p_near_ids, p_model, p_vector, p_width, p_from_at, p_to_at, p_worth, p_event_ids, p_fresh_scores, p_depth) p) s;
-  v_graph := memdb._graph_leg(p_tenant, p_namespaces, p_user, p_session, p_types, p_statuses,
+            from memdb._pool(p_tenant, p_namespaces, p_agent, p_query, p_memory_ids, p_versions, p_occurred_at, p_in, p_factors,
+                   p_places, p_by_hit, p_windowed, p_causes, p_asks, p_near_ids, p_near_scores, p_model, p_vector, p_width, p_from_at, p_to_at, p_worth, p_event_ids, p_fresh_scores, p_depth) p) s;
+  v_graph := memdb._graph_leg(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses,
     v_pool.memory_ids[1:10], v_pool.scores[1:10], p_hops);
   return query
     with pool as (
@@ -233,4 +238,4 @@ begin
       from best b
      order by b.score desc, b.memory_id, b.event_id;
 end $$;
-comment on function memdb._ranked (integer, integer[], text, bigint, text[], text[], text, text, bigint[], integer[], bigint[], text[], double precision[], bigint[], double precision[], bigint[], double precision[], integer, halfvec, integer, timestamptz[], timestamptz[], double precision[], bigint[], double precision[], integer, integer, integer) is 'The p_k best of everything the legs found.';
+comment on function memdb._ranked (integer, integer[], text, bigint[], text[], text[], text, text, bigint[], integer[], timestamptz[], integer[], double precision[], bigint[], boolean[], double precision[], bigint[], boolean[], bigint[], double precision[], bigint[], double precision[], integer, halfvec, integer, timestamptz[], timestamptz[], double precision[], bigint[], double precision[], integer, integer, integer) is 'The p_k best of everything the legs found.';

@@ -28,28 +28,28 @@ begin
 end $$;
 comment on function memdb._check_recall (text, real[], text[], integer, text[], integer, text[]) is 'Refuse arguments of recall that make no sense.';
 
--- _find_session: the sessions of that id in the readable namespaces.
+-- _find_sessions: the sessions of that id in the readable namespaces: at most one in each.
 --
--- Raises MD106 where there is none. A session id names one session of each namespace; the newest counts.
-create or replace function memdb._find_session (p_tenant integer, p_namespaces integer[], p_session text)
-  returns bigint
+-- Raises MD106 where there is none.
+create or replace function memdb._find_sessions (p_tenant integer, p_namespaces integer[], p_session text)
+  returns bigint[]
   language plpgsql stable
 as $$
 declare
-  v_id bigint;
+  v_ids bigint[];
 begin
-  select max(s.session_id) into v_id
+  select array_agg(s.session_id) into v_ids
     from memdb.session s
    where s.tenant_id = p_tenant and s.external_id = p_session
      and s.namespace_id = any (coalesce(p_namespaces,
            array(select n.namespace_id from memdb.namespace n where n.tenant_id = p_tenant)));
-  if v_id is null then
+  if v_ids is null then
     perform memdb._raise('MD106', 'no such session', jsonb_build_object('session', left(p_session, 600)),
       'A session appears with its first event; check the id and the namespaces.');
   end if;
-  return v_id;
+  return v_ids;
 end $$;
-comment on function memdb._find_session (integer, integer[], text) is 'The sessions of that id in the readable namespaces.';
+comment on function memdb._find_sessions (integer, integer[], text) is 'The sessions of that id in the readable namespaces: at most one in each.';
 
 -- _recall_candidates: what recall would return, as ids and numbers.
 --
@@ -81,7 +81,7 @@ declare
   v_depth      integer := greatest(50, p_k);
   v_width      integer;
   v_namespaces integer[];
-  v_session    bigint;
+  v_sessions   bigint[];
   v_keyword    record;
   v_model      integer;
   v_vector     halfvec;
@@ -89,17 +89,17 @@ declare
   v_span       record;
   v_fresh      record;
   v_context    record;
-  v_windowed   double precision[];
+  v_windowed   record;
 begin
   perform memdb._authorize(p_tenant, false);
   perform memdb._check_recall(p_query, p_vector, p_types, p_k, p_legs, p_hops, p_include);
   v_namespaces := memdb._readable(p_tenant, p_namespaces, p_agent);
   if p_session is not null then
-    v_session := memdb._find_session(p_tenant, v_namespaces, p_session);
+    v_sessions := memdb._find_sessions(p_tenant, v_namespaces, p_session);
   end if;
   v_width := case when 'neighbour' = any (v_legs) then 2 else 0 end;
 
-  v_keyword := memdb._keyword_leg(p_tenant, v_namespaces, p_user, v_session, p_types, v_statuses,
+  v_keyword := memdb._keyword_leg(p_tenant, v_namespaces, p_user, v_sessions, p_types, v_statuses,
     case when v_legs && array['keyword', 'fresh'] then memdb._query_terms(p_query) else '{}' end, v_depth);
   if not 'keyword' = any (v_legs) then
     v_keyword.memory_ids := '{}';
@@ -107,18 +107,19 @@ begin
   if p_vector is not null and 'vector' = any (v_legs) then
     select q.model_id, q.vector into v_model, v_vector from memdb._query_vector(p_tenant, p_vector) q;
   end if;
-  v_near := memdb._vector_leg(p_tenant, v_namespaces, p_user, v_session, p_types, v_statuses, v_model, v_vector,
+  v_near := memdb._vector_leg(p_tenant, v_namespaces, p_user, v_sessions, p_types, v_statuses, v_model, v_vector,
     case when v_vector is null then 0 else v_depth end);
   v_span := memdb._time_spans(p_tenant, v_namespaces, coalesce(p_query, ''), v_keyword.documents);
-  v_fresh := memdb._fresh_leg(p_tenant, v_namespaces, p_user, v_session, v_keyword.terms, v_keyword.idf, v_keyword.mean_length,
+  v_fresh := memdb._fresh_leg(p_tenant, v_namespaces, p_user, v_sessions, v_keyword.terms, v_keyword.idf, v_keyword.mean_length,
     case when 'fresh' = any (v_legs) and coalesce('observation' = any (p_types), true) then v_depth else 0 end);
-  v_context := memdb._context_rows(p_tenant, v_namespaces, p_user, v_session, p_types, v_statuses,
+  v_context := memdb._context_rows(p_tenant, v_namespaces, p_user, v_sessions, p_types, v_statuses,
     v_keyword.memory_ids, v_near.memory_ids, v_width);
-  v_windowed := memdb._window_scores(p_tenant, v_context.memory_ids, v_context.versions, v_context.places, v_context.reached,
+  v_windowed := memdb._window_scores(p_tenant, v_context.memory_ids, v_context.versions, v_context.places,
     v_keyword.terms, v_keyword.idf, v_keyword.mean_length, v_width);
   return query
-    select r.* from memdb._ranked(p_tenant, v_namespaces, p_user, v_session, p_types, v_statuses, p_agent, coalesce(p_query, ''),
-      v_context.memory_ids, v_context.versions, v_context.places, v_context.reached, v_windowed,
+    select r.* from memdb._ranked(p_tenant, v_namespaces, p_user, v_sessions, p_types, v_statuses, p_agent, coalesce(p_query, ''),
+      v_context.memory_ids, v_context.versions, v_context.occurred_at, v_context.namespaces, v_context.factors, v_context.places,
+      v_context.by_hit, v_windowed.scores, v_windowed.event_ids, v_windowed.asks,
       v_keyword.memory_ids, v_keyword.scores, v_near.memory_ids, v_near.scores, v_model, v_vector, v_width,
       v_span.from_at, v_span.to_at, v_span.worth, v_fresh.event_ids, v_fresh.scores,
       case when 'graph' = any (v_legs) then p_hops else 0 end, v_depth, p_k) r;
