@@ -5,13 +5,64 @@
 -- before and two after, and saturate only then (adding up finished scores is 2 to 3 points worse).
 -- Neighbours follow each other in a session; without one, in time, at most six hours apart.
 
+-- _next_to: up to p_reach memories on either side of one.
+--
+-- In its session by place; without one, in time, among what the same user has in the namespace
+-- within six hours. Only what the recall may return counts. Plain, so that the planner inlines it.
+create or replace function memdb._next_to (
+  p_tenant     integer,
+  p_namespaces integer[],
+  p_user       text,
+  p_sessions   bigint[],
+  p_types      text[],
+  p_statuses   text[],
+  p_memory     memdb.memory,
+  p_reach      integer
+)
+  returns setof memdb.memory
+  language sql stable rows 4
+begin atomic
+  (select m.* from memdb.memory m
+    where m.tenant_id = p_tenant and m.session_id = (p_memory).session_id and m.sequence <= (p_memory).sequence
+      and (m.sequence, m.memory_id) < ((p_memory).sequence, (p_memory).memory_id)
+      and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
+    order by m.sequence desc, m.memory_id desc
+    limit p_reach)
+  union all
+  (select m.* from memdb.memory m
+    where m.tenant_id = p_tenant and m.session_id = (p_memory).session_id and m.sequence >= (p_memory).sequence
+      and (m.sequence, m.memory_id) > ((p_memory).sequence, (p_memory).memory_id)
+      and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
+    order by m.sequence, m.memory_id
+    limit p_reach)
+  union all
+  (select m.* from memdb.memory m
+    where (p_memory).session_id is null and m.tenant_id = p_tenant and m.namespace_id = (p_memory).namespace_id
+      and (m.occurred_at, m.memory_id) < ((p_memory).occurred_at, (p_memory).memory_id)
+      and m.occurred_at >= (p_memory).occurred_at - interval '6 hours'
+      and m.session_id is null and m.user_id is not distinct from (p_memory).user_id
+      and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
+    order by m.occurred_at desc, m.memory_id desc
+    limit p_reach)
+  union all
+  (select m.* from memdb.memory m
+    where (p_memory).session_id is null and m.tenant_id = p_tenant and m.namespace_id = (p_memory).namespace_id
+      and (m.occurred_at, m.memory_id) > ((p_memory).occurred_at, (p_memory).memory_id)
+      and m.occurred_at <= (p_memory).occurred_at + interval '6 hours'
+      and m.session_id is null and m.user_id is not distinct from (p_memory).user_id
+      and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
+    order by m.occurred_at, m.memory_id
+    limit p_reach);
+end;
+comment on function memdb._next_to (integer, integer[], text, bigint[], text[], text[], memdb.memory, integer) is 'Up to p_reach memories on either side of one.';
+
 -- _context_rows: the keyword leg's hits with their neighbours, and the nearest vectors, in reading order.
 --
--- Every hit brings up to p_width memories on either side. places number the rows: those
--- of two rows differ by d where one is the d-th neighbour of the other, and by more than p_width where they are
--- no neighbours; a nearest vector that lies beside no hit stands alone. To tell the two cases
--- apart one more neighbour is read on either side, and left out again. by_hit says which rows the
--- hits brought; factors is the _memory_factor of each.
+-- Every hit brings up to p_width memories on either side. places number the rows: those of two
+-- rows differ by d where one is the d-th neighbour of the other, and by more than p_width where
+-- they are no neighbours; a nearest vector that lies beside no hit stands alone. To tell the two
+-- cases apart one more neighbour is read on either side, and left out again. by_hit says which
+-- rows the hits brought; factors is the _memory_factor of each.
 create or replace function memdb._context_rows (
   p_tenant     integer,
   p_namespaces integer[],
@@ -32,62 +83,23 @@ create or replace function memdb._context_rows (
 )
   language plpgsql stable
 as $$
-declare
-  v_reach integer := case when p_width > 0 then p_width + 1 else 0 end;
 begin
   with hit as materialized (
-    select m.memory_id, m.version, m.occurred_at, m.session_id, m.sequence, m.namespace_id, m.user_id,
-           memdb._memory_factor(m.importance, m.confidence, m.trust, m.status, m.tier) as factor
-      from unnest(p_hits) h (id)
-      cross join lateral (select m.* from memdb.memory m where m.tenant_id = p_tenant and m.memory_id = h.id offset 0) m),
+    select m.m from unnest(p_hits) h (id)
+      cross join lateral (select m from memdb.memory m where m.tenant_id = p_tenant and m.memory_id = h.id offset 0) m),
   found as (
-    select h.*, true as is_hit from hit h
-    union all
-    select n.*, false
+    select (h.m).memory_id, (h.m).version, (h.m).occurred_at, (h.m).namespace_id, (h.m).session_id, (h.m).sequence, (h.m).user_id,
+           memdb._memory_factor((h.m).importance, (h.m).confidence, (h.m).trust, (h.m).status, (h.m).tier) as factor, true as is_hit
       from hit h
-      cross join lateral (
-        (select m.memory_id, m.version, m.occurred_at, m.session_id, m.sequence, m.namespace_id, m.user_id,
-                memdb._memory_factor(m.importance, m.confidence, m.trust, m.status, m.tier) as factor
-           from memdb.memory m
-          where m.tenant_id = p_tenant and m.session_id = h.session_id and m.sequence <= h.sequence
-            and (m.sequence, m.memory_id) < (h.sequence, h.memory_id)
-            and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
-          order by m.sequence desc, m.memory_id desc
-          limit v_reach)
-        union all
-        (select m.memory_id, m.version, m.occurred_at, m.session_id, m.sequence, m.namespace_id, m.user_id,
-                memdb._memory_factor(m.importance, m.confidence, m.trust, m.status, m.tier) as factor
-           from memdb.memory m
-          where m.tenant_id = p_tenant and m.session_id = h.session_id and m.sequence >= h.sequence
-            and (m.sequence, m.memory_id) > (h.sequence, h.memory_id)
-            and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
-          order by m.sequence, m.memory_id
-          limit v_reach)
-        union all
-        (select m.memory_id, m.version, m.occurred_at, m.session_id, m.sequence, m.namespace_id, m.user_id,
-                memdb._memory_factor(m.importance, m.confidence, m.trust, m.status, m.tier) as factor
-           from memdb.memory m
-          where h.session_id is null and m.tenant_id = p_tenant and m.namespace_id = h.namespace_id
-            and (m.occurred_at, m.memory_id) < (h.occurred_at, h.memory_id)
-            and m.occurred_at >= h.occurred_at - interval '6 hours'
-            and m.session_id is null and m.user_id is not distinct from h.user_id
-            and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
-          order by m.occurred_at desc, m.memory_id desc
-          limit v_reach)
-        union all
-        (select m.memory_id, m.version, m.occurred_at, m.session_id, m.sequence, m.namespace_id, m.user_id,
-                memdb._memory_factor(m.importance, m.confidence, m.trust, m.status, m.tier) as factor
-           from memdb.memory m
-          where h.session_id is null and m.tenant_id = p_tenant and m.namespace_id = h.namespace_id
-            and (m.occurred_at, m.memory_id) > (h.occurred_at, h.memory_id)
-            and m.occurred_at <= h.occurred_at + interval '6 hours'
-            and m.session_id is null and m.user_id is not distinct from h.user_id
-            and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
-          order by m.occurred_at, m.memory_id
-          limit v_reach)) n),
+    union all
+    select n.memory_id, n.version, n.occurred_at, n.namespace_id, n.session_id, n.sequence, n.user_id,
+           memdb._memory_factor(n.importance, n.confidence, n.trust, n.status, n.tier), false
+      from hit h
+      cross join lateral memdb._next_to(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, h.m, p_width + 1) n
+     where p_width > 0),
   -- A line is a session, or what one user has in a namespace without one; spot is the place in it.
   ordered as (
-    select f.memory_id, f.version, f.occurred_at, f.namespace_id, f.factor, f.is_hit, lag(f.memory_id) over reading = f.memory_id as is_repeated,
+    select f.*, row_number() over reading as number, lag(f.memory_id) over reading = f.memory_id as is_repeated,
            f.line = lag(f.line) over reading and f.owner is not distinct from lag(f.owner) over reading
            and (f.line > 0 or f.spot <= lag(f.spot) over reading + 21600) as is_next
       from (select f.*, coalesce(f.session_id, -f.namespace_id) as line, case when f.session_id is null then f.user_id end as owner,
@@ -95,9 +107,9 @@ begin
               from found f) f
     window reading as (order by f.line, f.owner, f.spot, f.memory_id, f.is_hit desc)),
   placed as (
-    select o.memory_id, o.version, o.occurred_at, o.namespace_id, o.factor, o.is_hit,
-           sum(case when o.is_next then 1 else p_width + 1 end) over (order by o.number) as place
-      from (select o.*, row_number() over () as number from ordered o where o.is_repeated is not true) o),
+    select o.*, sum(case when o.is_next then 1 else p_width + 1 end) over (order by o.number) as place
+      from ordered o
+     where o.is_repeated is not true),
   kept as (
     select r.memory_id, r.version, r.occurred_at, r.namespace_id, r.factor, r.place, r.by_hit
       from (select p.*, bool_or(p.is_hit) over (order by p.place range between p_width preceding and p_width following) as by_hit
