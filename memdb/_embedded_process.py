@@ -48,6 +48,11 @@ class PidFile:
         """Whether the server says that it accepts connections."""
         return self.state in ("ready", "standby")
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it is on its way down."""
+        return self.state == "stopping"
+
 
 class Clock:
     """Measures one operation: time left, and a progress call about once a second."""
@@ -178,9 +183,9 @@ def _end_orphans(place: Place, clock: Clock) -> None:
         orphans = family(place)
         if not orphans:
             return
-        for orphan in orphans:
-            _refuse_postmaster(orphan, place)
-            if number is not None:
+        if number is not None:
+            for orphan in orphans:
+                _refuse_postmaster(orphan, place)
                 with suppress(psutil.NoSuchProcess):
                     orphan.send_signal(number)
         wait_gone(orphans, place, Clock(PATIENCE), clock)

@@ -142,7 +142,7 @@ def status(data_dir: Path | None = None) -> Status:
                 return Status(
                     "running", place.data_dir, version, server, found.pid, found.started_at
                 )
-    state: State = "stopping" if found.state == "stopping" else "starting"
+    state: State = "stopping" if found.is_stopping else "starting"
     return Status(state, place.data_dir, version, None, found.pid, found.started_at)
 
 
@@ -170,12 +170,12 @@ def stop(
         if not place.pgdata.is_dir():
             return False
         places.require_owner(place)
-        with _lock(place, clock):
-            stopped = _stop(place, mode, clock)
-            # The process that writes the log outlives the others for a moment: whoever
-            # wants to remove the directory must not meet it.
-            processes.wait_gone(processes.family(place), place, Clock(processes.PATIENCE), clock)
-            return stopped
+        family = processes.family(place)
+        stopped = _stop(place, mode, clock)
+        # The process that writes the log outlives the others for a moment: whoever wants
+        # to remove the directory must not meet it.
+        processes.wait_gone(family, place, Clock(processes.PATIENCE), clock)
+        return stopped
 
 
 @contextlib.contextmanager
@@ -206,13 +206,13 @@ def _start(place: Place, wish: Wish, clock: Clock) -> Server:
             # Held until the server has written its pid, not until it is ready: whoever
             # comes next sees it, and a stop need not wait for the end of a recovery.
             with _lock(place, clock):
-                launched = not _survivor(place, clock)
+                launched = processes.live_pid_file(place) is None
                 if launched:
                     launch(place, account, wish, clock)
             server = _wait_ready(place, clock)
             if server is None and launched:
                 raise explained(place, wish)
-            # Else the one we found has ended: it was dying, or started by somebody and failed.
+            # Else the one we found has ended: killed, stopped, or somebody's failed start.
         if wish.port is not None:
             _require_port(server, wish.port)
             # Two at once would update the same row of the catalog, which is an error.
@@ -249,15 +249,6 @@ def _lock(place: Place, clock: Clock) -> Generator[None]:
         lock.release()
 
 
-def _survivor(place: Place, clock: Clock) -> bool:
-    # A server on its way down would leave us waiting for one that never gets ready.
-    found = processes.live_pid_file(place)
-    if found is None or found.state != "stopping":
-        return found is not None
-    process = processes.process_of(found.pid, place)
-    return process is None or not processes.wait_gone([process], place, clock, clock)
-
-
 def _wait_ready(place: Place, clock: Clock) -> Server | None:
     """Return the server when it lets us in, None if it ends first."""
     refusals = 0
@@ -272,10 +263,11 @@ def _wait_ready(place: Place, clock: Clock) -> Server | None:
                 refusals += 1
                 if refusals == _REFUSALS:
                     raise _unreachable(place, found, error) from error
-        clock.pause("starting" if clock.elapsed < 10 else "recovering")
+        clock.pause("waiting for the old server to end" if found.is_stopping else "starting")
     raise StillStarting(
         f"The server of {place.data_dir} is not ready after {clock.elapsed:.0f} s.",
-        hint="It goes on by itself: run the same command again, or look with memdb status.",
+        hint="It goes on by itself: run the same command again, or look with memdb status. "
+        "If nothing moves, stop it with the mode immediate.",
         log=processes.log_tail(place),
     )
 
@@ -291,11 +283,16 @@ def _unreachable(place: Place, found: PidFile, error: psycopg.OperationalError) 
 
 
 def _stop(place: Place, mode: str, clock: Clock) -> bool:
-    found = processes.live_pid_file(place)
+    # The lock is not held while waiting: an immediate stop must be able to overtake.
+    with _lock(place, clock):
+        found = processes.live_pid_file(place)
     if found is None:
         return False
     process = processes.process_of(found.pid, place)
     if process is None:
+        if processes.live_pid_file(place) is None:
+            # It died by itself in between.
+            return True
         raise StopFailed(
             f"The server of {place.data_dir} answers, but process {found.pid} is not seen here.",
             hint="It was probably started in another container: stop it there.",

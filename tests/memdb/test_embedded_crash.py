@@ -95,7 +95,10 @@ def test_stale_pid_file_fools_nobody(data_dir: Path, kind: str, shared: embedded
     assert value(shared.dsn(), "select 1") == 1
 
 
-def test_lost_pid_file_of_a_living_server_is_reported(data_dir: Path) -> None:
+def test_lost_pid_file_of_a_living_server_is_reported(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "PATIENCE", 0.2)
     server = embedded.start(data_dir)
     (server.pgdata / "postmaster.pid").unlink()
     with pytest.raises(embedded.StartFailed, match=f"{server.pid}") as caught:
@@ -145,6 +148,23 @@ def test_start_waits_for_a_server_on_its_way_down(data_dir: Path) -> None:
     assert "waiting for the old server to end" in stages
     found = embedded.status(data_dir)
     assert found.state == "running" and found.pid != server.pid
+
+
+def test_immediate_stop_overtakes_one_that_waits(data_dir: Path) -> None:
+    server = embedded.start(data_dir)
+    stops: list[bool] = []
+    with psycopg.connect(server.dsn()) as client:
+        client.execute("select 1")
+        patient = threading.Thread(
+            target=lambda: stops.append(embedded.stop(data_dir, mode="smart", timeout=30))
+        )
+        patient.start()
+        while embedded.status(data_dir).state != "stopping":
+            pass
+        assert embedded.stop(data_dir, mode="immediate")
+        patient.join(timeout=30)
+        client.close()
+    assert stops == [True]
 
 
 def test_immediate_stop_is_followed_by_recovery(data_dir: Path) -> None:
