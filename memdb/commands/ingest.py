@@ -75,7 +75,7 @@ def ingest(
     settings = settings_for(dsn, data_dir)
     zone = _zone(time_zone)
     if file != _STDIN:
-        session = session or file.name.partition(".")[0]
+        session = session or file.name.partition(".")[0] or file.name
         # Before anything is started or made: a wrong name must cost nothing.
         file.open("rb").close()
     with open_memory(
