@@ -51,7 +51,11 @@ begin
         ('_shown_text', 'memdb_reader'), ('_summary_before', 'memdb_reader'), ('_summary_key', 'memdb_reader'),
         ('_summary_material', 'memdb_reader'), ('_summary_subject', 'memdb_reader'),
         ('_explain_sources', 'memdb_reader'), ('_explained_version', 'memdb_reader'), ('_list_states', 'memdb_reader'),
-        ('_made_of_events', 'memdb_reader'), ('_read_states', 'memdb_reader'),
+        ('_made_below', 'memdb_reader'), ('_made_of_events', 'memdb_reader'), ('_prov_agent', 'memdb_reader'),
+        ('_prov_derivations', 'memdb_reader'), ('_prov_document', 'memdb_reader'), ('_prov_events', 'memdb_reader'),
+        ('_prov_id', 'memdb_reader'), ('_prov_invalidations', 'memdb_reader'), ('_prov_time', 'memdb_reader'),
+        ('_prov_type', 'memdb_reader'), ('_prov_versions', 'memdb_reader'),
+        ('_read_states', 'memdb_reader'),
         ('_session_named', 'memdb_reader'), ('_trace_rows', 'memdb_reader'), ('_then', 'memdb_reader'), ('_version_fields', 'memdb_reader'),
         ('_version_status', 'memdb_reader'),
         ('_health_rules', 'memdb_reader'), ('_health_values', 'memdb_reader'),
@@ -60,7 +64,7 @@ begin
         ('_recall_sources', 'memdb_reader'),
         -- reading
         ('current_time', 'memdb_reader'), ('diff_versions', 'memdb_reader'), ('effective_policy', 'memdb_reader'), ('expand_related', 'memdb_reader'),
-        ('explain_memory', 'memdb_reader'), ('explain_memory_json', 'memdb_reader'), ('explain_writing', 'memdb_reader'), ('review_items', 'memdb_reader'), ('find_tenant', 'memdb_reader'),
+        ('explain_memory', 'memdb_reader'), ('explain_memory_json', 'memdb_reader'), ('explain_writing', 'memdb_reader'), ('review_items', 'memdb_reader'), ('export_prov', 'memdb_reader'), ('find_tenant', 'memdb_reader'),
         ('get_memory', 'memdb_reader'), ('health', 'memdb_reader'), ('list_embedding_models', 'memdb_reader'),
         ('list_memories', 'memdb_reader'), ('memory_as_of', 'memdb_reader'), ('memory_history', 'memdb_reader'),
         ('neighbours', 'memdb_reader'), ('open_conflicts', 'memdb_reader'), ('replay_session', 'memdb_reader'),
@@ -86,7 +90,7 @@ begin
         ('restore_event', 'memdb_writer'), ('restore_memory', 'memdb_writer'), ('retract_event', 'memdb_writer'),
         ('retract_memory', 'memdb_writer'), ('supersede_memory', 'memdb_writer'),
         -- administering
-        ('create_tenant', 'memdb_operator'), ('grant_agent', 'memdb_operator'), ('grant_role', 'memdb_operator'),
+        ('check_consistency', 'memdb_operator'), ('create_tenant', 'memdb_operator'), ('grant_agent', 'memdb_operator'), ('grant_role', 'memdb_operator'),
         ('set_namespace', 'memdb_operator'), ('set_policy', 'memdb_operator')) g (name, role)
       join pg_proc p on p.pronamespace = 'memdb'::regnamespace and p.proname = g.name
   loop
