@@ -1,0 +1,77 @@
+"""Asking a model about many facts at once: as many in a call as it takes."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from memdb.models.text import estimate_tokens
+from memdb.pipeline.model_answer import Overflow
+from memdb.pipeline.stages import Candidate, Context, Draft
+
+__all__ = ["Batch", "ask_in_batches", "likely", "shown"]
+
+T = TypeVar("T")
+
+Batch = Sequence[tuple[int, Draft]]
+"""Some drafts with their places among all."""
+
+# More facts at a time make a model skip some.
+_MOST = 10
+_CHARACTERS = 600
+_KNOWN = 5
+_FORM = 60
+
+
+def ask_in_batches(
+    drafts: Sequence[tuple[int, Draft]],
+    context: Context,
+    ask: Callable[[Batch, bool], Sequence[T]],
+) -> dict[int, T]:
+    """Return what `ask` says of each draft, by place.
+
+    `ask` is given a batch and whether it can be split, and answers in the order of the batch.
+    """
+    limit = max(int(context.policy.get("model_window_tokens") or 3000), 100)
+    found: dict[int, T] = {}
+    waiting = list(reversed(_batches(drafts, limit)))
+    while waiting:
+        batch = waiting.pop()
+        try:
+            answers = ask(batch, len(batch) > 1)
+        except Overflow:
+            if len(batch) == 1:
+                raise
+            middle = len(batch) // 2
+            waiting += [batch[middle:], batch[:middle]]
+            continue
+        places = (place for place, _ in batch)
+        found |= dict(zip(places, answers, strict=True))
+    return found
+
+
+def likely(draft: Draft) -> tuple[Candidate, ...]:
+    """Return the candidates a model is asked about: the most alike, at most five."""
+    ranked = sorted(draft.candidates, key=_likeness, reverse=True)
+    return tuple(ranked[:_KNOWN])
+
+
+def shown(text: str) -> str:
+    """Return what of a text a model is shown to compare it by."""
+    return text if len(text) <= _CHARACTERS else text[:_CHARACTERS] + "…"
+
+
+def _likeness(candidate: Candidate) -> tuple[bool, float]:
+    return candidate.is_same, max(candidate.similarity or 0.0, candidate.overlap)
+
+
+def _batches(drafts: Sequence[tuple[int, Draft]], limit: int) -> list[Batch]:
+    batches: list[list[tuple[int, Draft]]] = []
+    tokens = 0
+    for place, draft in drafts:
+        texts = [draft.fact.text, *(candidate.text for candidate in likely(draft))]
+        size = sum(estimate_tokens(shown(text)) + _FORM for text in texts)
+        if not batches or tokens + size > limit or len(batches[-1]) == _MOST:
+            batches.append([])
+            tokens = 0
+        batches[-1].append((place, draft))
+        tokens += size
+    return list(batches)
