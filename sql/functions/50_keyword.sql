@@ -49,14 +49,20 @@ end;
 comment on function memdb._any_term (text[]) is 'The tsquery text "one of these lexemes".';
 
 -- _scope_query: the tsquery text that every keyword vector of a scope satisfies.
-create or replace function memdb._scope_query (p_tenant integer, p_namespaces integer[])
+--
+-- With a user: that user's rows and those without one, as far as scope_lexemes_v1 marks the latter;
+-- the look-up of each row decides in the end.
+create or replace function memdb._scope_query (p_tenant integer, p_namespaces integer[], p_user text)
   returns text
   language sql immutable parallel safe
 begin atomic
-  select case when p_namespaces is null then '''' || E'\x01t' || p_tenant || ''''
-              else '(' || (select string_agg('''' || E'\x01n' || n.id || '''', '|') from unnest(p_namespaces) n (id)) || ')' end;
+  select case when p_namespaces is null then memdb._any_term((memdb.scope_lexemes_v1(p_tenant, 0, null))[1:1])
+              else memdb._any_term(array(select (memdb.scope_lexemes_v1(p_tenant, n.id, null))[2] from unnest(p_namespaces) n (id))) end
+      || case when p_user is null or cardinality(memdb.scope_lexemes_v1(p_tenant, 0, null)) < 3 then ''
+              else '&' || memdb._any_term(array[(memdb.scope_lexemes_v1(p_tenant, 0, p_user))[3],
+                                                (memdb.scope_lexemes_v1(p_tenant, 0, null))[3]]) end;
 end;
-comment on function memdb._scope_query (integer, integer[]) is 'The tsquery text that every keyword vector of a scope satisfies.';
+comment on function memdb._scope_query (integer, integer[], text) is 'The tsquery text that every keyword vector of a scope satisfies.';
 
 -- _scope_statistics: size, mean length and word counts of a scope, as of the last fold.
 --
@@ -223,7 +229,7 @@ begin
         offset 0) m
       cross join lateral (select setweight(v.keyword, 'A', p_terms) as keyword offset 0) w
      where v.tenant_id = p_tenant and v.retired_at is null
-       and v.keyword @@ (memdb._scope_query(p_tenant, p_namespaces) || '&' || memdb._any_term(p_terms))::tsquery),
+       and v.keyword @@ (memdb._scope_query(p_tenant, p_namespaces, p_user) || '&' || memdb._any_term(p_terms))::tsquery),
   counted as (
     select x.term, count(*) as holding from hit h cross join lateral unnest(h.terms) x (term) group by x.term),
   term as materialized (
@@ -311,7 +317,7 @@ create or replace function memdb._search_matches (
   language plpgsql stable
 as $$
 declare
-  v_scope   text := memdb._scope_query(p_tenant, p_namespaces);
+  v_scope   text := memdb._scope_query(p_tenant, p_namespaces, p_user);
   v_budget  double precision := 300;
   v_used    integer := 0;
   v_before  integer;
@@ -345,7 +351,8 @@ begin
              limit p_limit) b;
     memory_ids := coalesce(memory_ids, '{}');
     exit when v_used >= cardinality(p_terms);
-    v_budget := v_budget * 4;
+    -- A user's share of a namespace is not known beforehand: the fewer were found, the wider the next step.
+    v_budget := v_budget * least(16, greatest(4, 2.0 * p_limit / greatest(cardinality(memory_ids), 1)));
   end loop;
 end $$;
 comment on function memdb._search_matches (integer, integer[], text, bigint[], text[], text[], text[], double precision[], double precision[], double precision, integer) is 'The best matches in a large scope by BM25, with the word counts given.';

@@ -8,7 +8,8 @@
 -- _next_to: up to p_reach memories on either side of one.
 --
 -- In its session by place; without one, in time, among what the same user has in the namespace
--- within six hours. Only what the recall may return counts. Plain, so that the planner inlines it.
+-- within six hours, looked for in the 50 rows that come first, lest a busy namespace be read through.
+-- Only what the recall may return counts. Plain, so that the planner inlines it.
 create or replace function memdb._next_to (
   p_tenant     integer,
   p_namespaces integer[],
@@ -36,20 +37,26 @@ begin atomic
     order by m.sequence, m.memory_id
     limit p_reach)
   union all
-  (select m.* from memdb.memory m
-    where (p_memory).session_id is null and m.tenant_id = p_tenant and m.namespace_id = (p_memory).namespace_id
-      and (m.occurred_at, m.memory_id) < ((p_memory).occurred_at, (p_memory).memory_id)
-      and m.occurred_at >= (p_memory).occurred_at - interval '6 hours'
-      and m.session_id is null and m.user_id is not distinct from (p_memory).user_id
+  (select m.*
+     from (select m.* from memdb.memory m
+            where (p_memory).session_id is null and m.tenant_id = p_tenant and m.namespace_id = (p_memory).namespace_id
+              and (m.occurred_at, m.memory_id) < ((p_memory).occurred_at, (p_memory).memory_id)
+              and m.occurred_at >= (p_memory).occurred_at - interval '6 hours'
+            order by m.occurred_at desc, m.memory_id desc
+            limit 50) m
+    where m.session_id is null and m.user_id is not distinct from (p_memory).user_id
       and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
     order by m.occurred_at desc, m.memory_id desc
     limit p_reach)
   union all
-  (select m.* from memdb.memory m
-    where (p_memory).session_id is null and m.tenant_id = p_tenant and m.namespace_id = (p_memory).namespace_id
-      and (m.occurred_at, m.memory_id) > ((p_memory).occurred_at, (p_memory).memory_id)
-      and m.occurred_at <= (p_memory).occurred_at + interval '6 hours'
-      and m.session_id is null and m.user_id is not distinct from (p_memory).user_id
+  (select m.*
+     from (select m.* from memdb.memory m
+            where (p_memory).session_id is null and m.tenant_id = p_tenant and m.namespace_id = (p_memory).namespace_id
+              and (m.occurred_at, m.memory_id) > ((p_memory).occurred_at, (p_memory).memory_id)
+              and m.occurred_at <= (p_memory).occurred_at + interval '6 hours'
+            order by m.occurred_at, m.memory_id
+            limit 50) m
+    where m.session_id is null and m.user_id is not distinct from (p_memory).user_id
       and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
     order by m.occurred_at, m.memory_id
     limit p_reach);
