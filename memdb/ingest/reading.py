@@ -218,7 +218,8 @@ def _calls_text(calls: object) -> str:
     for call in listed:
         if isinstance(call, dict):
             fields = cast(Item, call)
-            function = cast(Item, fields.get("function") or fields)
+            named: object = fields.get("function")
+            function = cast(Item, named) if isinstance(named, dict) else fields
             lines.append(f"{function.get('name')}({function.get('arguments', '')})")
     return "\n".join(lines)
 
@@ -241,7 +242,7 @@ def _time(value: object, zone: tzinfo) -> str:
 
 
 def _with_key(item: Item, seen: Counter[str]) -> Item:
-    if "key" not in item:
+    if not item.get("key"):
         told = _compact([item.get("session"), *(item.get(name) for name in _IDENTITY)])
         digest = hashlib.sha256(told.encode(errors="surrogatepass")).hexdigest()[:32]
         item["key"] = f"line:{digest}:{seen[digest]}"

@@ -5,7 +5,7 @@ from datetime import timedelta, timezone
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memdb.ingest import BadLine, Record, read
@@ -84,6 +84,14 @@ def test_what_is_not_understood_is_kept_in_metadata() -> None:
 
 def test_an_id_is_the_key() -> None:
     assert one({"role": "user", "content": "x", "id": "msg_1"})["key"] == "msg_1"
+    assert one({"role": "user", "content": "x", "id": ""})["key"].startswith("line:")
+
+
+@pytest.mark.parametrize("calls", ["x", 5, [5], [{}], {"function": "x"}, [{"function": [1]}]])
+def test_a_call_of_another_form_is_kept_as_it_is(calls: object) -> None:
+    (found,) = read(lines({"role": "assistant", "content": "text", "tool_calls": calls}))
+    assert isinstance(found, Record)
+    assert (found.text, found.event["input"]) == ("text", calls)
 
 
 @pytest.mark.parametrize(
@@ -167,9 +175,10 @@ def test_a_bad_line_has_its_number_and_the_rest_goes_on() -> None:
     assert [(type(one), one.line) for one in found] == [(Record, 1), (BadLine, 2), (Record, 4)]
 
 
+NAMES = st.text() | st.sampled_from(["function", "name", "arguments", "type", "text", "refusal"])
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats(allow_nan=False) | st.integers() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
     max_leaves=8,
 )
 FIELDS = st.sampled_from(
@@ -177,12 +186,14 @@ FIELDS = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.dictionaries(FIELDS, JSON | st.sampled_from(["user", "tool", "thought"])))
 def test_any_object_is_a_record_or_a_bad_line(value: dict[str, Any]) -> None:
     (found,) = read(lines(value))
     assert isinstance(found, BadLine) or (found.event["key"] and isinstance(found.text, str))
 
 
+@settings(deadline=None)
 @given(st.binary())
 def test_any_bytes_are_a_record_or_bad_lines(content: bytes) -> None:
     for found in read(content.splitlines(keepends=True)):
@@ -200,6 +211,7 @@ TURNS = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(TURNS)
 def test_every_record_has_a_key_of_its_own_and_always_the_same(turns: list[Any]) -> None:
     keys = [record.event["key"] for record in records(*turns)]
@@ -207,6 +219,7 @@ def test_every_record_has_a_key_of_its_own_and_always_the_same(turns: list[Any])
     assert [record.event["key"] for record in records(*turns)] == keys
 
 
+@settings(deadline=None)
 @given(TURNS, st.integers(0, 12), st.sampled_from([b"oops", {"role": "user", "content": "new"}]))
 def test_a_line_put_in_changes_no_other_key(turns: list[Any], place: int, line: Any) -> None:
     before = {record.event["key"] for record in records(*turns)}
