@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from datetime import datetime
 from functools import cache
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
-from memdb.wire import check_text
+from memdb.wire import check_text, check_time
 
 __all__ = ["Call", "Item", "Param", "arg", "call", "json_object", "nothing"]
 
@@ -37,11 +38,14 @@ class Param(NamedTuple):
 def arg(name: str, type_: str, value: object) -> Param:
     """Return one argument, every text in it checked.
 
-    Raises: InvalidArgument: a text PostgreSQL cannot store (MD001).
+    Raises: InvalidArgument: a text PostgreSQL cannot store (MD001). InvalidTime: a time without
+    a time zone (MD006).
     """
     match value:
         case str():
             check_text(value, field=name)
+        case datetime():
+            check_time(value, field=name)
         case list() | tuple():
             value = list(cast("Sequence[object]", value))
             for item in value:

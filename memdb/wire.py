@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 
 from memdb.errors import InvalidArgument, InvalidTime, VectorMismatch
 
-__all__ = ["array_text", "as_jsonb", "check_text", "vector_text"]
+__all__ = ["array_text", "as_jsonb", "check_text", "check_time", "vector_text"]
 
 
 def check_text(text: str, **place: object) -> str:
@@ -39,6 +39,20 @@ def check_text(text: str, **place: object) -> str:
             detail={**place, "offset": error.start},
         ) from error
     return text
+
+
+def check_time(value: datetime, **place: object) -> datetime:
+    """Return the time as it is, if it says in which zone.
+
+    Raises: InvalidTime: it does not (MD006).
+    """
+    if value.tzinfo is None:
+        raise InvalidTime(
+            "a time without a time zone",
+            hint="Give it one: datetime.now(timezone.utc), or .replace(tzinfo=ZoneInfo(...)).",
+            detail=place,
+        )
+    return value
 
 
 def as_jsonb(value: object, *, is_batch: bool = False) -> Jsonb:
@@ -100,7 +114,7 @@ def _plain(value: object, place: dict[str, object]) -> object:
         case float():
             return _finite(value, place)
         case datetime():
-            return _moment(value, place)
+            return check_time(value, **place).isoformat()
         case date() | UUID():
             return str(value)
         case Mapping():
@@ -130,16 +144,6 @@ def _finite(value: float, place: dict[str, object]) -> float:
     if not math.isfinite(value):
         raise InvalidArgument("a number is NaN or infinite", detail=place)
     return value
-
-
-def _moment(value: datetime, place: dict[str, object]) -> str:
-    if value.tzinfo is None:
-        raise InvalidTime(
-            "a time without a time zone",
-            hint="Give it one: datetime.now(timezone.utc), or .replace(tzinfo=ZoneInfo(...)).",
-            detail=place,
-        )
-    return value.isoformat()
 
 
 def _dumps(value: object) -> str:

@@ -22,6 +22,14 @@ from memdb.calls.context import (
     session_context,
     summary_material,
 )
+from memdb.calls.history import (
+    diff_versions,
+    export_prov,
+    memory_history,
+    replay_session,
+    rollback_memory,
+    trace_memory,
+)
 from memdb.calls.ledger import (
     model_budgets,
     model_spend,
@@ -50,8 +58,18 @@ from memdb.calls.read import (
     explain_memory_json,
     get_memory,
     list_memories,
+    memory_as_of,
     neighbours,
     recall,
+)
+from memdb.calls.review import (
+    claim_rederivations,
+    complete_rederivations,
+    decide_review,
+    fail_rederivation,
+    open_conflicts,
+    reopen_review,
+    resolve_conflict,
 )
 from memdb.calls.store import append_events, merge_entities, record_memories, relate_memories
 from memdb.calls.truth import (
@@ -63,7 +81,7 @@ from memdb.calls.truth import (
     retract_memory,
     supersede_memory,
 )
-from memdb.calls.upkeep import fold_keyword_stats, health
+from memdb.calls.upkeep import check_consistency, fold_keyword_stats, health
 from memdb.calls.vector import (
     compose_passages,
     enqueue_embeddings,
@@ -79,11 +97,16 @@ __all__ = [
     "Call",
     "add_premises",
     "append_events",
+    "check_consistency",
     "claim_events",
+    "claim_rederivations",
     "complete_events",
+    "complete_rederivations",
     "compose_passages",
     "correct_event",
     "create_tenant",
+    "decide_review",
+    "diff_versions",
     "due_summaries",
     "effective_policy",
     "enqueue_embeddings",
@@ -91,9 +114,11 @@ __all__ = [
     "explain_memory",
     "explain_memory_json",
     "explain_writing",
+    "export_prov",
     "extend_lease",
     "fail_embedding",
     "fail_event",
+    "fail_rederivation",
     "failed_events",
     "find_candidates",
     "find_tenant",
@@ -104,10 +129,13 @@ __all__ = [
     "health",
     "list_embedding_models",
     "list_memories",
+    "memory_as_of",
+    "memory_history",
     "merge_entities",
     "model_budgets",
     "model_spend",
     "neighbours",
+    "open_conflicts",
     "open_model_call",
     "pending_embeddings",
     "recall",
@@ -119,16 +147,21 @@ __all__ = [
     "record_summary",
     "register_embedding_model",
     "relate_memories",
+    "reopen_review",
+    "replay_session",
     "request_reviews",
+    "resolve_conflict",
     "restore_event",
     "restore_memory",
     "retract_event",
     "retract_memory",
     "retry_events",
     "review_items",
+    "rollback_memory",
     "session_context",
     "set_namespace",
     "set_policy",
     "summary_material",
     "supersede_memory",
+    "trace_memory",
 ]

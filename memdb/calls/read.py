@@ -1,6 +1,7 @@
 """Finding, reading and explaining."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from memdb import types as t
@@ -13,6 +14,7 @@ __all__ = [
     "explain_memory_json",
     "get_memory",
     "list_memories",
+    "memory_as_of",
     "neighbours",
     "recall",
 ]
@@ -71,6 +73,8 @@ def list_memories(
     statuses: Sequence[str] | None = ("active",),
     after: int | None = None,
     limit: int = 50,
+    as_of_belief: datetime | None = None,
+    as_of_world: datetime | None = None,
 ) -> Call[t.MemoryRow]:
     """Return memories, newest first; `after` is the last memory id of the page before."""
     return call(
@@ -83,6 +87,23 @@ def list_memories(
         arg("statuses", "text[]", statuses),
         arg("after", "bigint", after),
         arg("limit", "integer", limit),
+        *_as_of(as_of_belief, as_of_world),
+    )
+
+
+def memory_as_of(
+    tenant: int,
+    memory: int,
+    as_of_belief: datetime | None = None,
+    as_of_world: datetime | None = None,
+) -> Call[t.MemoryRow]:
+    """Return one memory as it was believed on a day, about a day."""
+    return call(
+        "memory_as_of",
+        t.MemoryRow,
+        arg("tenant", "integer", tenant),
+        arg("memory", "bigint", memory),
+        *_as_of(as_of_belief, as_of_world),
     )
 
 
@@ -119,19 +140,29 @@ def neighbours(tenant: int, memory_ids: Sequence[int], width: int = 2) -> Call[t
 
 
 def explain_memory(
-    tenant: int, memory: int, version: int | None = None, max_depth: int = 10
+    tenant: int,
+    memory: int,
+    version: int | None = None,
+    max_depth: int = 10,
+    as_of_belief: datetime | None = None,
+    as_of_world: datetime | None = None,
 ) -> Call[t.ExplainedPremise]:
     """Return the chain of reasons for a memory down to the events, as rows."""
-    return call(
-        "explain_memory", t.ExplainedPremise, *_explained(tenant, memory, version, max_depth)
-    )
+    what = _explained(tenant, memory, version, max_depth)
+    return call("explain_memory", t.ExplainedPremise, *what, *_as_of(as_of_belief, as_of_world))
 
 
 def explain_memory_json(
-    tenant: int, memory: int, version: int | None = None, max_depth: int = 10
+    tenant: int,
+    memory: int,
+    version: int | None = None,
+    max_depth: int = 10,
+    as_of_belief: datetime | None = None,
+    as_of_world: datetime | None = None,
 ) -> Call[dict[str, Any]]:
     """Return the chain of reasons for a memory down to the events, as one nested object."""
-    return call("explain_memory_json", json_object, *_explained(tenant, memory, version, max_depth))
+    what = _explained(tenant, memory, version, max_depth)
+    return call("explain_memory_json", json_object, *what, *_as_of(as_of_belief, as_of_world))
 
 
 def _explained(tenant: int, memory: int, version: int | None, max_depth: int) -> list[Param]:
@@ -140,4 +171,11 @@ def _explained(tenant: int, memory: int, version: int | None, max_depth: int) ->
         arg("memory", "bigint", memory),
         arg("version", "integer", version),
         arg("max_depth", "integer", max_depth),
+    ]
+
+
+def _as_of(belief: datetime | None, world: datetime | None) -> list[Param]:
+    return [
+        arg("as_of_belief", "timestamp with time zone", belief),
+        arg("as_of_world", "timestamp with time zone", world),
     ]

@@ -2,8 +2,19 @@
 
 from memdb import types as t
 from memdb.statement import Call, arg, call
+from memdb.truth import Finding
 
-__all__ = ["fold_keyword_stats", "health"]
+__all__ = ["check_consistency", "fold_keyword_stats", "health"]
+
+
+def check_consistency(tenant: int, repair: bool = False) -> Call[Finding]:
+    """Compare all that is derived with what it is derived from, and mend it where asked."""
+    return call(
+        "check_consistency",
+        Finding,
+        arg("tenant", "integer", tenant),
+        arg("repair", "boolean", repair),
+    )
 
 
 def fold_keyword_stats(tenant: int, limit: int = 1000) -> Call[int]:

@@ -89,7 +89,7 @@ def test_arguments_are_cast_to_the_types_of_the_function(functions) -> None:
     wrong = {}
     for name, function in in_both(functions):
         statement = example(name).sql.decode()
-        casts = re.findall(r"(p_\w+) => %\(\w+\)s::([\w\[\]]+)", statement)
+        casts = re.findall(r"(p_\w+) => %\(\w+\)s::([\w\[\] ]+)", statement)
         if casts != list(zip(function.arguments, function.types, strict=True)):
             wrong[name] = (casts, function.types)
     assert wrong == {}

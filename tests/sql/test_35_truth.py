@@ -1,4 +1,4 @@
-"""Truth maintenance: what holds, what falls and what stands again, against a from-scratch reference."""
+"""Truth maintenance: what holds, falls and stands again, against a from-scratch reference."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

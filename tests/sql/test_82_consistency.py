@@ -105,7 +105,8 @@ BREAKAGES: dict[str, tuple[list[str], str, str | None]] = {
          "update justification set supports = false where memory_id = {one} and method <> 'rule'",
          "insert into premise (tenant_id, justification_id, ordinal, namespace_id, conclusion_id,"
          " memory_id, memory_version, supports) select tenant_id, justification_id, 1,"
-         " namespace_id, {one}, {two}, 1, true from justification where memory_id = {one} and method = 'rule'",
+         " namespace_id, {one}, {two}, 1, true from justification"
+         " where memory_id = {one} and method = 'rule'",
          "update premise p set supports = j.supports from justification j"
          " where j.justification_id = p.justification_id and p.conclusion_id = {one}"],
         "memories that support themselves in a circle",

@@ -1,0 +1,186 @@
+-- Placing: which memory each item of a batch speaks of, and what is to be done to it.
+--
+-- The first step of record_memories (22): a new memory, a further reason for a known one, or a new
+-- version. Locks are taken in the order of keys and ids, so that overlapping batches wait for each
+-- other but never in a circle.
+
+-- _insert_new_memories: insert the memories of a batch that are not known yet; returns their ids.
+--
+-- Two writers of one fact at once: the unique index makes the second wait and skip, and it then
+-- finds the row of the first. Rows go in in the order of their unique keys, so overlapping
+-- batches cannot deadlock; ids are drawn in the order of the batch. p_out are the items of
+-- which a source is out: they are born stale.
+create or replace function memdb._insert_new_memories (
+  p_tenant integer,
+  p_items  memdb._memory_item[],
+  p_out    integer[],
+  p_now    timestamptz
+)
+  returns bigint[]
+  language sql volatile
+begin atomic
+  with fresh as materialized (
+    select i.*, nextval('memdb.memory_memory_id_seq') as new_id
+      from unnest(p_items) i
+     where case when i.external_id is not null then not exists (
+                  select from memdb.memory m
+                   where m.tenant_id = p_tenant and m.namespace_id = i.namespace_id and m.external_id = i.external_id)
+                else not exists (
+                  select from memdb.memory m
+                   where m.tenant_id = p_tenant and m.namespace_id = i.namespace_id and m.external_id is null
+                     and m.content_hash = i.content_hash and m.user_id is not distinct from i.user_id) end
+  ), inserted as (
+    insert into memdb.memory as m (
+      tenant_id, memory_id, namespace_id, session_id, sequence, user_id, agent_id, type, external_id, content_hash,
+      status, tier, is_pinned, importance, confidence, trust, occurred_at, recorded_at)
+    overriding system value
+    select p_tenant, f.new_id, f.namespace_id, f.session_id, f.sequence, f.user_id, f.agent_id, f.type, f.external_id,
+           f.content_hash, case when f.ordinal = any (p_out) then 'stale' else 'active' end, f.tier, f.is_pinned, f.importance,
+           f.confidence, f.trust, f.occurred_at, p_now
+      from fresh f
+     order by f.namespace_id, f.external_id nulls first, f.content_hash, f.user_id nulls first
+    on conflict do nothing
+    returning m.memory_id
+  )
+  select coalesce(array_agg(i.memory_id), '{}') from inserted i;
+end;
+comment on function memdb._insert_new_memories (integer, memdb._memory_item[], integer[], timestamptz) is 'Insert the memories of a batch that are not known yet; returns their ids.';
+
+-- _changes_truth: whether a batch gives a known memory other content, or a reason to one that has fallen.
+--
+-- Such a batch takes the truth lock exclusively, since others may rest on what it changes. Asked
+-- once before the lock and once after: a batch that found out too late starts again. p_new are
+-- memories the batch itself has just made.
+create or replace function memdb._changes_truth (p_tenant integer, p_items memdb._memory_item[], p_new bigint[])
+  returns boolean
+  language sql volatile
+begin atomic
+  select exists (
+           select from unnest(p_items) i
+             join memdb.memory m
+               on m.tenant_id = p_tenant and m.namespace_id = i.namespace_id and m.external_id = i.external_id
+            where (m.content_hash <> i.content_hash or m.status <> 'active') and m.memory_id <> all (p_new))
+      or exists (
+           select from unnest(p_items) i
+             join memdb.memory m
+               on m.tenant_id = p_tenant and m.namespace_id = i.namespace_id and m.external_id is null
+              and m.content_hash = i.content_hash and m.user_id is not distinct from i.user_id
+            where i.external_id is null and m.status <> 'active' and m.memory_id <> all (p_new));
+end;
+comment on function memdb._changes_truth (integer, memdb._memory_item[], bigint[]) is 'Whether a batch gives a known memory other content, or a reason to one that has fallen.';
+
+-- _sources_out: the items of a batch of which at least one source does not hold.
+--
+-- Read under the truth lock, so it stays right until commit.
+create or replace function memdb._sources_out (p_tenant integer, p_sources memdb._memory_source[])
+  returns integer[]
+  language sql volatile
+begin atomic
+  select coalesce(array_agg(distinct s.ordinal), '{}')
+    from unnest(p_sources) s
+   where (s.event_id is not null and exists (
+            select from memdb.belief b
+             where b.tenant_id = p_tenant and b.subject = 'event' and b.subject_id = s.event_id and b.to_at is null))
+      or (s.memory_id is not null and not exists (
+            select from memdb.memory m
+             where m.tenant_id = p_tenant and m.memory_id = s.memory_id and m.version = s.memory_version and m.status = 'active'));
+end;
+comment on function memdb._sources_out (integer, memdb._memory_source[]) is 'The items of a batch of which at least one source does not hold.';
+
+-- _lock_known: lock the memories a batch speaks of, in id order, until commit.
+--
+-- A statement of its own: what is read after it is what the last writer of these rows committed.
+create or replace function memdb._lock_known (p_tenant integer, p_items memdb._memory_item[])
+  returns void
+  language sql volatile
+begin atomic
+  select from memdb.memory m
+   where m.tenant_id = p_tenant
+     and m.memory_id in (
+       select k.memory_id from unnest(p_items) i
+         join memdb.memory k on k.tenant_id = p_tenant and k.namespace_id = i.namespace_id and k.external_id = i.external_id
+       union all
+       select k.memory_id from unnest(p_items) i
+         join memdb.memory k on k.tenant_id = p_tenant and k.namespace_id = i.namespace_id and k.external_id is null
+          and k.content_hash = i.content_hash and k.user_id is not distinct from i.user_id
+        where i.external_id is null)
+   order by m.memory_id
+     for no key update;
+end;
+comment on function memdb._lock_known (integer, memdb._memory_item[]) is 'Lock the memories a batch speaks of, in id order, until commit.';
+
+-- _has_justification: whether a version already rests on exactly these premises.
+--
+-- p_premises: event ids, and memory ids negated, in ascending order. Cost: the justifications of one memory.
+create or replace function memdb._has_justification (
+  p_tenant   integer,
+  p_memory   bigint,
+  p_version  integer,
+  p_premises bigint[]
+)
+  returns boolean
+  language sql stable
+begin atomic
+  select exists (
+    select from memdb.justification j
+     where j.tenant_id = p_tenant and j.memory_id = p_memory and j.version = p_version
+       and p_premises = (select array_agg(coalesce(p.event_id, -p.memory_id) order by coalesce(p.event_id, -p.memory_id))
+                           from memdb.premise p
+                          where p.tenant_id = p_tenant and p.justification_id = j.justification_id));
+end;
+comment on function memdb._has_justification (integer, bigint, integer, bigint[]) is 'Whether a version already rests on exactly these premises.';
+
+-- _place_memories: which memory each item of a batch speaks of, and what is to be done to it.
+--
+-- created: the memory is in p_new. versioned: known external_id, other content. confirmed: known
+-- fact, further justification. unchanged: the
+-- same fact with the same sources, or the same external_id with the same content. Raises MD201 where one batch gives one external_id two
+-- contents, MD205 where a less trusted source would replace a more trusted one.
+create or replace function memdb._place_memories (
+  p_tenant  integer,
+  p_items   memdb._memory_item[],
+  p_sources memdb._memory_source[],
+  p_new     bigint[]
+)
+  returns setof memdb._memory_place
+  language sql volatile rows 1000
+begin atomic
+  with known as materialized (
+    select i.ordinal, i.content_hash, i.trust, i.external_id, m.memory_id, m.version, m.status,
+           m.content_hash as known_hash, m.trust as known_trust
+      from unnest(p_items) i
+      cross join lateral (
+        select m.* from memdb.memory m
+         where m.tenant_id = p_tenant and m.namespace_id = i.namespace_id and m.external_id = i.external_id
+        union all
+        select m.* from memdb.memory m
+         where i.external_id is null and m.tenant_id = p_tenant and m.namespace_id = i.namespace_id
+           and m.external_id is null and m.content_hash = i.content_hash and m.user_id is not distinct from i.user_id) m
+  ), placed as (
+    select k.*, row_number() over same = 1 as is_first, first_value(k.content_hash) over same as first_hash,
+           (select array_agg(coalesce(s.event_id, -s.memory_id) order by coalesce(s.event_id, -s.memory_id))
+              from unnest(p_sources) s where s.ordinal = k.ordinal) as premises
+      from known k
+    window same as (partition by k.memory_id order by k.ordinal)
+  ), judged as (
+    select p.*, case
+             when p.memory_id = any (p_new) and p.is_first then 'created'
+             when p.known_hash <> p.content_hash then 'versioned'
+             when p.external_id is not null and p.status = 'active' then 'unchanged'
+             when p.memory_id <> all (p_new) and memdb._has_justification(p_tenant, p.memory_id, p.version, p.premises) then 'unchanged'
+             else 'confirmed' end as outcome
+      from placed p
+  )
+  select (j.ordinal, j.memory_id, j.version + (j.outcome = 'versioned')::integer, j.outcome)::memdb._memory_place
+    from judged j
+   where case
+     when j.first_hash <> j.content_hash then
+       memdb._raise('MD201', 'one batch gives one external_id two contents',
+         jsonb_build_object('index', j.ordinal, 'external_id', j.external_id), 'Send the later one in a batch of its own.')
+     when j.outcome = 'versioned' and j.trust < j.known_trust then
+       memdb._raise('MD205', 'a less trusted source may not replace a more trusted one',
+         jsonb_build_object('index', j.ordinal, 'memory_id', j.memory_id, 'trust', j.known_trust),
+         'Record it under another external_id; both then stand side by side until somebody decides.')
+     else true end;
+end;
+comment on function memdb._place_memories (integer, memdb._memory_item[], memdb._memory_source[], bigint[]) is 'Which memory each item of a batch speaks of, and what is to be done to it.';
