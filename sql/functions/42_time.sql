@@ -151,7 +151,8 @@ comment on function memdb._time_spans (integer, integer[], text, double precisio
 
 -- _time_bonus: what a moment is worth for the spans a query names: the best of them, a third less with each day outside.
 --
--- worth x exp(-days / 3), in whole days begun; 0 where there is no span.
+-- worth x exp(-days / 3), in whole days begun, at most 100: exp of less is an error in PostgreSQL. 0
+-- where there is no span.
 create or replace function memdb._time_bonus (
   p_at      timestamptz,
   p_from_at timestamptz[],
@@ -161,10 +162,10 @@ create or replace function memdb._time_bonus (
   returns double precision
   language sql immutable parallel safe
 begin atomic
-  select coalesce(max(s.worth * exp(-case
+  select coalesce(max(s.worth * exp(-least(100, case
            when p_at < s.from_at then ceil(extract(epoch from s.from_at - p_at) / 86400)
            when p_at >= s.to_at then floor(extract(epoch from p_at - s.to_at) / 86400) + 1
-           else 0 end::double precision / 3)), 0)
+           else 0 end)::double precision / 3)), 0)
     from unnest(p_from_at, p_to_at, p_worth) s (from_at, to_at, worth);
 end;
 comment on function memdb._time_bonus (timestamptz, timestamptz[], timestamptz[], double precision[]) is 'What a moment is worth for the spans a query names: the best of them, a third less with each day outside.';

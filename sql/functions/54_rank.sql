@@ -228,7 +228,7 @@ begin
           on g.memory_id = p.memory_id
        order by 4 desc, 1, 3
        limit p_k)
-    select b.memory_id, b.version, b.event_id, (1 / (1 + exp(-b.score::double precision)))::real,
+    select b.memory_id, b.version, b.event_id, (1 / (1 + exp(-greatest(b.score, -80)::double precision)))::real,
            jsonb_strip_nulls(jsonb_build_object(
              'keyword', memdb._leg(array_position(p_keyword_ids, b.memory_id), p_keyword_scores[array_position(p_keyword_ids, b.memory_id)]),
              'vector', memdb._leg(array_position(p_near_ids, b.memory_id), p_near_scores[array_position(p_near_ids, b.memory_id)]),
