@@ -16,6 +16,7 @@ __all__ = [
     "EventRef",
     "ExplainedPremise",
     "FailedEvent",
+    "GraphLabel",
     "HealthMetric",
     "Hit",
     "MemoryRef",
@@ -63,6 +64,14 @@ class AppendedEvent:
     session_id: int | None
     sequence: int | None
     is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KnownEvent:
+    """An event that a key belongs to."""
+
+    key: str
+    event_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +289,15 @@ class HealthMetric:
     unit: str
     state: str
     remedy: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphLabel:
+    """A label of the graph, of vertices or of edges, and how many there are."""
+
+    label: str
+    kind: str
+    entries: int
 
 
 @dataclass(frozen=True, slots=True)

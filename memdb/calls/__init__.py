@@ -22,6 +22,7 @@ from memdb.calls.context import (
     session_context,
     summary_material,
 )
+from memdb.calls.graph import cypher, rebuild_graph, switch_graph
 from memdb.calls.history import (
     diff_versions,
     export_prov,
@@ -71,7 +72,13 @@ from memdb.calls.review import (
     reopen_review,
     resolve_conflict,
 )
-from memdb.calls.store import append_events, merge_entities, record_memories, relate_memories
+from memdb.calls.store import (
+    append_events,
+    known_events,
+    merge_entities,
+    record_memories,
+    relate_memories,
+)
 from memdb.calls.truth import (
     add_premises,
     correct_event,
@@ -127,6 +134,7 @@ __all__ = [
     "grant_agent",
     "grant_role",
     "health",
+    "known_events",
     "list_embedding_models",
     "list_memories",
     "memory_as_of",
@@ -138,6 +146,7 @@ __all__ = [
     "open_conflicts",
     "open_model_call",
     "pending_embeddings",
+    "rebuild_graph",
     "recall",
     "record_assertions",
     "record_assessments",
@@ -163,5 +172,6 @@ __all__ = [
     "set_policy",
     "summary_material",
     "supersede_memory",
+    "switch_graph",
     "trace_memory",
 ]

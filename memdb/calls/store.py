@@ -6,7 +6,13 @@ from memdb import types as t
 from memdb.statement import Call, Item, arg, call
 from memdb.wire import as_jsonb
 
-__all__ = ["append_events", "merge_entities", "record_memories", "relate_memories"]
+__all__ = [
+    "append_events",
+    "known_events",
+    "merge_entities",
+    "record_memories",
+    "relate_memories",
+]
 
 
 def append_events(tenant: int, events: Sequence[Item]) -> Call[t.AppendedEvent]:
@@ -16,6 +22,17 @@ def append_events(tenant: int, events: Sequence[Item]) -> Call[t.AppendedEvent]:
         t.AppendedEvent,
         arg("tenant", "integer", tenant),
         arg("events", "jsonb", as_jsonb(events, is_batch=True)),
+    )
+
+
+def known_events(tenant: int, namespace: str, keys: Sequence[str]) -> Call[t.KnownEvent]:
+    """Tell which of some keys belong to stored events."""
+    return call(
+        "known_events",
+        t.KnownEvent,
+        arg("tenant", "integer", tenant),
+        arg("namespace", "text", namespace),
+        arg("keys", "text[]", list(keys)),
     )
 
 

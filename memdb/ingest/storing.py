@@ -59,8 +59,15 @@ def store(scope: Scope, records: Sequence[Record]) -> Operation[Stored]:
     Raises: as `memdb.append_events` and `memdb.record_memories`; the error's `index` is the
     place of the bad record in the batch.
     """
+    known = yield from _known(scope, records)
+
+    def prepare(place: int, record: Record) -> Item:
+        # What is known goes along to be compared, but its language need not be found out again.
+        seen = {"language": "und"} if _place(scope, record) in known else {}
+        return event_item(scope, place, record.event | seen)
+
     events = yield from offload(
-        lambda: [event_item(scope, place, record.event) for place, record in enumerate(records)]
+        lambda: [prepare(place, record) for place, record in enumerate(records)]
     )
     batch = _Batch(scope, records, events)
     try:
@@ -69,6 +76,24 @@ def store(scope: Scope, records: Sequence[Record]) -> Operation[Stored]:
         if error.index is not None:
             error.detail["index"] = batch.places[error.index]
         raise
+
+
+def _place(scope: Scope, record: Record) -> tuple[str, str]:
+    """Where a record is looked for: its namespace and key."""
+    return str(record.event.get("namespace", scope.namespace)), str(record.event["key"])
+
+
+def _known(scope: Scope, records: Sequence[Record]) -> Operation[set[tuple[str, str]]]:
+    """Return the places, of those of some records, that hold an event."""
+    keys: dict[str, list[str]] = {}
+    for record in records:
+        namespace, key = _place(scope, record)
+        keys.setdefault(namespace, []).append(key)
+    known: set[tuple[str, str]] = set()
+    for namespace, wanted in keys.items():
+        rows = yield from run(calls.known_events(scope.tenant_id, namespace, wanted))
+        known |= {(namespace, row.key) for row in rows}
+    return known
 
 
 class _Batch:

@@ -278,3 +278,31 @@ exception when foreign_key_violation then
     'A parent is stored before its children, in the same tenant.');
 end $$;
 comment on function memdb.append_events (integer, jsonb) is 'Store a batch of observed steps, all or nothing.';
+
+-- known_events: which of some keys belong to stored events.
+--
+-- Spares a client that sends a file again what it would prepare for nothing. Returns one row per
+-- known key: the key and its event. Namespaces the caller may not read hold nothing. Raises MD301.
+-- Cost: one index look-up a key.
+create or replace function memdb.known_events (
+  p_tenant    integer,
+  p_namespace text,
+  p_keys      text[]
+)
+  returns table (key text, event_id bigint)
+  language plpgsql stable security definer rows 100
+  set search_path = pg_catalog, memdb, pg_temp
+as $$
+declare
+  v_scope integer[];
+begin
+  perform memdb._authorize(p_tenant, false);
+  v_scope := memdb._readable(p_tenant, null, null);
+  return query
+    select e.idempotency_key, e.event_id
+      from memdb.namespace n
+      join memdb.event e
+        on e.tenant_id = p_tenant and e.namespace_id = n.namespace_id and e.idempotency_key = any (p_keys)
+     where n.tenant_id = p_tenant and n.path = p_namespace and (v_scope is null or n.namespace_id = any (v_scope));
+end $$;
+comment on function memdb.known_events (integer, text, text[]) is 'Which of some keys belong to stored events.';

@@ -65,7 +65,8 @@ begin
         -- reading
         ('current_time', 'memdb_reader'), ('diff_versions', 'memdb_reader'), ('effective_policy', 'memdb_reader'), ('expand_related', 'memdb_reader'),
         ('explain_memory', 'memdb_reader'), ('explain_memory_json', 'memdb_reader'), ('explain_writing', 'memdb_reader'), ('review_items', 'memdb_reader'), ('export_prov', 'memdb_reader'), ('find_tenant', 'memdb_reader'),
-        ('get_memory', 'memdb_reader'), ('health', 'memdb_reader'), ('list_embedding_models', 'memdb_reader'),
+        ('get_memory', 'memdb_reader'), ('health', 'memdb_reader'),
+        ('known_events', 'memdb_reader'), ('list_embedding_models', 'memdb_reader'),
         ('list_memories', 'memdb_reader'), ('memory_as_of', 'memdb_reader'), ('memory_history', 'memdb_reader'),
         ('neighbours', 'memdb_reader'), ('open_conflicts', 'memdb_reader'), ('replay_session', 'memdb_reader'),
         ('trace_memory', 'memdb_reader'), ('recall', 'memdb_reader'),
@@ -89,7 +90,14 @@ begin
         ('register_embedding_model', 'memdb_writer'), ('relate_memories', 'memdb_writer'),
         ('restore_event', 'memdb_writer'), ('restore_memory', 'memdb_writer'), ('retract_event', 'memdb_writer'),
         ('retract_memory', 'memdb_writer'), ('supersede_memory', 'memdb_writer'),
+        -- called as the operator by functions that run with its rights
+        ('_build_graph', 'memdb_operator'), ('_check_cypher', 'memdb_operator'), ('_graph_end', 'memdb_operator'),
+        ('_graph_hides', 'memdb_operator'), ('_graph_is_alive', 'memdb_operator'), ('_graph_label_ids', 'memdb_operator'),
+        ('_graph_oids', 'memdb_operator'), ('_graph_shown', 'memdb_operator'), ('_has_age_rights', 'memdb_operator'),
+        ('_prepare_age', 'memdb_operator'), ('_require_graph', 'memdb_operator'), ('_require_operator', 'memdb_operator'),
+        ('_run_cypher', 'memdb_operator'), ('_unbuild_graph', 'memdb_operator'),
         -- administering
+        ('cypher', 'memdb_operator'), ('rebuild_graph', 'memdb_operator'), ('switch_graph', 'memdb_operator'),
         ('check_consistency', 'memdb_operator'), ('create_tenant', 'memdb_operator'), ('grant_agent', 'memdb_operator'), ('grant_role', 'memdb_operator'),
         ('set_namespace', 'memdb_operator'), ('set_policy', 'memdb_operator')) g (name, role)
       join pg_proc p on p.pronamespace = 'memdb'::regnamespace and p.proname = g.name
