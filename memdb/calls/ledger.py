@@ -18,6 +18,7 @@ def open_model_call(
     request: Item,
     tokens: int = 0,
     event_ids: Sequence[int] = (),
+    memory_ids: Sequence[int] = (),
 ) -> Call[r.OpenedModelCall]:
     """Ask whether a model may be called, and write down that it is."""
     return call(
@@ -30,6 +31,7 @@ def open_model_call(
         arg("request", "jsonb", as_jsonb(request)),
         arg("tokens", "integer", tokens),
         arg("event_ids", "bigint[]", event_ids),
+        arg("memory_ids", "bigint[]", memory_ids),
     )
 
 

@@ -49,20 +49,18 @@ class Overflow(StageFailed):
 class Question:
     """What a model is asked.
 
-    `instructions` are ours; `content` is data, fenced (`memdb.pipeline.model_fence`).
-    `max_tokens` limits the answer.
+    `instructions` are ours; `content` is data, fenced (`memdb.pipeline.model_fence`), and
+    `event_ids` and `memory_ids` say whose words it holds. `max_tokens` limits the answer.
+    `event_id` is to blame if anything goes wrong; None where there are several.
     """
 
     purpose: str
     instructions: str
     content: str
-    event_ids: tuple[int, ...]
+    event_ids: Sequence[int] = ()
+    memory_ids: Sequence[int] = ()
+    event_id: int | None = None
     max_tokens: int = 2048
-
-    @property
-    def event_id(self) -> int | None:
-        """The event that is to blame if anything goes wrong; None where there are several."""
-        return self.event_ids[0] if len(self.event_ids) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +151,7 @@ class Asker:
                 request,
                 tokens_in + question.max_tokens,
                 question.event_ids,
+                question.memory_ids,
             )
         )
         if opened.outcome == "over_budget":

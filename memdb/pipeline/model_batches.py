@@ -1,13 +1,14 @@
 """Asking a model about many facts at once: as many in a call as it takes."""
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from memdb.models.text import estimate_tokens
-from memdb.pipeline.model_answer import Overflow
+from memdb.pipeline.model_answer import Overflow, Question
+from memdb.pipeline.model_fence import fence
 from memdb.pipeline.stages import Candidate, Context, Draft
 
-__all__ = ["Batch", "ask_in_batches", "likely", "shown"]
+__all__ = ["Batch", "ask_in_batches", "batch_question", "likely", "shown"]
 
 T = TypeVar("T")
 
@@ -46,6 +47,27 @@ def ask_in_batches(
         places = (place for place, _ in batch)
         found |= dict(zip(places, answers, strict=True))
     return found
+
+
+def batch_question(
+    purpose: str,
+    instructions: str,
+    batch: Batch,
+    record: Callable[[int, Draft], Mapping[str, Any]],
+    max_tokens: int,
+) -> Question:
+    """Return the question about a batch; `record` shows one draft under its number from 1."""
+    event_ids = list(dict.fromkeys(i for _, draft in batch for i in draft.fact.event_ids))
+    known = (candidate.memory_id for _, draft in batch for candidate in likely(draft))
+    return Question(
+        purpose,
+        instructions,
+        fence(record(number, draft) for number, (_, draft) in enumerate(batch, start=1)),
+        event_ids,
+        list(dict.fromkeys(memory_id for memory_id in known if memory_id is not None)),
+        event_ids[0] if len(event_ids) == 1 else None,
+        max_tokens,
+    )
 
 
 def likely(draft: Draft) -> tuple[Candidate, ...]:

@@ -122,9 +122,9 @@ class _Window:
         now = [_record(part.event, part.text, turn=turn) for turn, part in self.turns.items()]
         return fence([*before, *now])
 
-    def event_ids(self) -> tuple[int, ...]:
+    def event_ids(self) -> list[int]:
         """The events facts are taken from."""
-        return tuple(dict.fromkeys(part.event.event_id for part in self.turns.values()))
+        return list(dict.fromkeys(part.event.event_id for part in self.turns.values()))
 
 
 class ModelExtract:
@@ -179,7 +179,14 @@ class ModelExtract:
         place = next(n for n, event in enumerate(events) if event.event_id == first.event_id)
         earlier = [*context.earlier, *events[:place]][-_EARLIER:]
         shown = _Window(dict(enumerate(window, start=1)), earlier)
-        question = Question("facts", INSTRUCTIONS, shown.content(), shown.event_ids())
+        event_ids = shown.event_ids()
+        question = Question(
+            "facts",
+            INSTRUCTIONS,
+            shown.content(),
+            [*(event.event_id for event in earlier), *event_ids],
+            event_id=event_ids[0] if len(event_ids) == 1 else None,
+        )
         return self._asker.ask(
             question,
             _Notes,

@@ -20,8 +20,8 @@ __all__ = ["CallRequest", "CallResult", "DbLedger", "Ledger", "Unmetered"]
 class CallRequest:
     """A call about to be made; `request` is all that determines its answer.
 
-    `tokens` is an estimate of what question and answer will take. `event_ids` are the events
-    whose words are in the request.
+    `tokens` is an estimate of what question and answer will take. `event_ids` and `memory_ids`
+    are the events and memories whose words are in the request.
     """
 
     namespace: str
@@ -30,6 +30,7 @@ class CallRequest:
     request: Mapping[str, Any]
     tokens: int
     event_ids: Sequence[int]
+    memory_ids: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class DbLedger:
                 call.request,
                 call.tokens,
                 call.event_ids,
+                call.memory_ids,
             )
         )[0]
 

@@ -10,9 +10,9 @@ from typing import Literal, get_args
 from pydantic import BaseModel
 
 from memdb.models import Complete
-from memdb.pipeline.model_answer import Asker, Question
-from memdb.pipeline.model_batches import Batch, ask_in_batches, likely, shown
-from memdb.pipeline.model_fence import RULES, fence
+from memdb.pipeline.model_answer import Asker
+from memdb.pipeline.model_batches import Batch, ask_in_batches, batch_question, likely, shown
+from memdb.pipeline.model_fence import RULES
 from memdb.pipeline.model_ledger import Ledger
 from memdb.pipeline.stages import Candidate, Context, Decision, Draft, Edge, Links, Target
 
@@ -79,13 +79,7 @@ class ModelLink:
     def _ask(
         self, batch: Batch, decisions: Sequence[Decision], context: Context, can_split: bool
     ) -> list[tuple[Edge, ...]]:
-        question = Question(
-            "links",
-            INSTRUCTIONS,
-            fence(_record(number, draft) for number, (_, draft) in enumerate(batch, start=1)),
-            tuple(dict.fromkeys(i for _, draft in batch for i in draft.fact.event_ids)),
-            max_tokens=200 + 150 * len(batch),
-        )
+        question = batch_question("links", INSTRUCTIONS, batch, _record, 200 + 150 * len(batch))
         return self._asker.ask(
             question,
             _Ties,

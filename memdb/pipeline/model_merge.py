@@ -12,9 +12,9 @@ from typing import Literal
 from pydantic import BaseModel
 
 from memdb.models import Complete
-from memdb.pipeline.model_answer import Asker, Question, Unusable
-from memdb.pipeline.model_batches import Batch, ask_in_batches, likely, shown
-from memdb.pipeline.model_fence import RULES, fence
+from memdb.pipeline.model_answer import Asker, Unusable
+from memdb.pipeline.model_batches import Batch, ask_in_batches, batch_question, likely, shown
+from memdb.pipeline.model_fence import RULES
 from memdb.pipeline.model_gate import (
     is_about_the_same,
     may_be_same,
@@ -75,13 +75,7 @@ class ModelMerge:
         return [decision or found[place] for place, decision in enumerate(decisions)]
 
     def _ask(self, batch: Batch, context: Context, can_split: bool) -> list[Decision]:
-        question = Question(
-            "merge",
-            INSTRUCTIONS,
-            fence(_record(number, draft) for number, (_, draft) in enumerate(batch, start=1)),
-            tuple(dict.fromkeys(i for _, draft in batch for i in draft.fact.event_ids)),
-            max_tokens=200 + 100 * len(batch),
-        )
+        question = batch_question("merge", INSTRUCTIONS, batch, _record, 200 + 100 * len(batch))
         return self._asker.ask(
             question,
             _Judgements,

@@ -14,6 +14,7 @@ create table memdb.model_call (
   model        text not null,
   prompt_hash  bytea not null,
   event_ids    bigint[] not null default '{}',
+  memory_ids   bigint[] not null default '{}',
   outcome      text not null default 'open',
   tokens_held  integer not null default 0,
   tokens_in    integer,
@@ -34,10 +35,11 @@ create table memdb.model_call (
 comment on table memdb.model_call is 'Every call of a model: opened before it is sent, closed once with what came of it.';
 comment on column memdb.model_call.outcome is 'open: sent, and nothing heard (of a process that died, for ever); ok; cached: not sent, an earlier answer was used; invalid: the answer could not be used; refused: by the model or its endpoint; unavailable: no answer.';
 comment on column memdb.model_call.tokens_held is 'Estimate that counts against the budget while the call is open.';
-comment on column memdb.model_call.event_ids is 'The events whose words are in request and response: what erasing one of them has to look at.';
+comment on column memdb.model_call.event_ids is 'The events whose words are in request and response, as memory_ids the memories: what erasing one of them has to look at.';
 create index model_call_time_idx on memdb.model_call (tenant_id, recorded_at);
 create index model_call_answer_idx on memdb.model_call (tenant_id, prompt_hash) where outcome = 'ok' and response is not null;
 create index model_call_event_idx on memdb.model_call using gin (event_ids);
+create index model_call_memory_idx on memdb.model_call using gin (memory_ids);
 create table memdb.model_call_default partition of memdb.model_call default;
 comment on table memdb.model_call_default is 'Calls of models that no month partition holds.';
 

@@ -83,9 +83,11 @@ create or replace function memdb._insert_model_call (p_call memdb.model_call)
   language sql volatile
 as $$
   insert into memdb.model_call (
-      tenant_id, recorded_at, namespace_id, purpose, model, prompt_hash, event_ids, outcome, tokens_held, finished_at, request)
+      tenant_id, recorded_at, namespace_id, purpose, model, prompt_hash, event_ids, memory_ids, outcome, tokens_held, finished_at,
+      request)
     values ((p_call).tenant_id, (p_call).recorded_at, (p_call).namespace_id, (p_call).purpose, (p_call).model,
-            (p_call).prompt_hash, (p_call).event_ids, (p_call).outcome, (p_call).tokens_held, (p_call).finished_at,
+            (p_call).prompt_hash, (p_call).event_ids, (p_call).memory_ids, (p_call).outcome, (p_call).tokens_held,
+            (p_call).finished_at,
             case when memdb._policy((p_call).tenant_id, 'model_keep_text', (p_call).namespace_id) = 'true' then (p_call).request end)
   returning call_id;
 $$;
@@ -96,20 +98,22 @@ comment on function memdb._insert_model_call (memdb.model_call) is 'Write the ro
 -- p_purpose is a word (facts, importance, merge, links, summary ...), p_request all that determines
 -- the answer: messages, schema, limits, temperature, seed. p_tokens is an estimate of what the call
 -- will take, question and answer; it is held against the budget until record_model_call closes the
--- call, and for good if nobody does. p_event_ids are the events whose words are in the request.
+-- call, and for good if nobody does. p_event_ids and p_memory_ids are the events and memories whose
+-- words are in the request: erasing one of them has to find it.
 -- Returns one row; outcome is open: call the model, then record_model_call; cached: response is
 -- an answer the same model gave to the same request within policy model_reuse_days (not charged);
 -- over_budget: do not call, there is no row; wait_seconds are left until the day (UTC) ends.
 -- Commit before calling the model. Raises MD001, MD301, MD302. Cost: two rows, and where a budget
 -- is set the day's usage rows; callers of one tenant with a budget take turns for that moment.
 create or replace function memdb.open_model_call (
-  p_tenant    integer,
-  p_namespace text,
-  p_purpose   text,
-  p_model     text,
-  p_request   jsonb,
-  p_tokens    integer  default 0,
-  p_event_ids bigint[] default '{}'
+  p_tenant     integer,
+  p_namespace  text,
+  p_purpose    text,
+  p_model      text,
+  p_request    jsonb,
+  p_tokens     integer  default 0,
+  p_event_ids  bigint[] default '{}',
+  p_memory_ids bigint[] default '{}'
 )
   returns table (call_id bigint, outcome text, response text, wait_seconds integer)
   language plpgsql volatile security definer rows 1
@@ -122,9 +126,9 @@ declare
 begin
   perform memdb._authorize(p_tenant, true);
   if coalesce(p_purpose, '') !~ '^[a-z][a-z0-9_]{0,62}$' or coalesce(p_model, '') = '' or char_length(p_model) > 200
-     or p_request is null or p_tokens >= 0 is not true or p_event_ids is null then
+     or p_request is null or p_tokens >= 0 is not true or p_event_ids is null or p_memory_ids is null then
     perform memdb._raise('MD001', 'a call has a purpose (a small-case word), a model, a request and tokens of 0 or more',
-      jsonb_build_object('field', 'purpose, model, request, tokens or event_ids'));
+      jsonb_build_object('field', 'purpose, model, request, tokens, event_ids or memory_ids'));
   end if;
   v_call.tenant_id    := p_tenant;
   v_call.recorded_at  := v_now;
@@ -133,6 +137,7 @@ begin
   v_call.model        := p_model;
   v_call.prompt_hash  := sha256(convert_to(p_model || E'\n' || p_request::text, 'UTF8'));
   v_call.event_ids    := p_event_ids;
+  v_call.memory_ids   := p_memory_ids;
   v_call.request      := p_request;
   v_use.tenant_id     := p_tenant;
   v_use.namespace_id  := v_call.namespace_id;
@@ -161,7 +166,7 @@ begin
   perform memdb._count_model_call(v_use);
   return next;
 end $$;
-comment on function memdb.open_model_call (integer, text, text, text, jsonb, integer, bigint[]) is 'Ask whether a model may be called, and write down that it is.';
+comment on function memdb.open_model_call (integer, text, text, text, jsonb, integer, bigint[], bigint[]) is 'Ask whether a model may be called, and write down that it is.';
 
 -- _within_budget: whether all budgets over a namespace have room for some tokens.
 --

@@ -29,7 +29,7 @@ class Form(BaseModel):
     facts: list[Item]
 
 
-QUESTION = Question("facts", "Note the names.", "data", (7,))
+QUESTION = Question("facts", "Note the names.", "data", [5, 7], [3], event_id=7)
 GOOD = {"facts": [{"name": "a", "size": 2}]}
 GOOD_TEXT = json.dumps(GOOD)
 
@@ -250,7 +250,8 @@ def test_the_ledger_hears_what_is_asked_and_what_comes():
     book = Book()
     ask(Completion(GOOD_TEXT, 11, 5, 20.0, "m", "stop"), book=book)
     (call,) = book.opened
-    assert (call.purpose, call.model, call.event_ids) == ("facts", "scripted", (7,))
+    assert (call.purpose, call.model) == ("facts", "scripted")
+    assert (call.event_ids, call.memory_ids) == ([5, 7], [3])
     assert call.request["messages"][1] == {"role": "user", "content": "data"}
     assert call.request["schema"] == schema_of(Form)
     assert call.tokens > QUESTION.max_tokens

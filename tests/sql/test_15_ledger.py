@@ -80,11 +80,11 @@ def ledger(db, tenant) -> Ledger:
 
 
 def test_a_call_is_written_down_before_and_after(ledger):
-    opened = ledger.open(p_tokens=50, p_event_ids=[7, 8])
+    opened = ledger.open(p_tokens=50, p_event_ids=[7, 8], p_memory_ids=[3])
     assert (opened.outcome, opened.response, opened.wait_seconds) == ("open", None, None)
     row = ledger.row(opened.call_id)
     assert (row.outcome, row.finished_at, row.tokens_held) == ("open", None, 50)
-    assert (row.request, row.event_ids) == (REQUEST, [7, 8])
+    assert (row.request, row.event_ids, row.memory_ids) == (REQUEST, [7, 8], [3])
     assert ledger.close(
         opened.call_id, "invalid", p_tokens_in=40, p_tokens_out=5, p_latency_ms="12.5",
         p_response="{", p_error="cut off",
@@ -151,6 +151,7 @@ def test_spending_is_told_by_namespace_purpose_and_day(ledger):
         {"p_tokens": -1},
         {"p_tokens": None},
         {"p_event_ids": None},
+        {"p_memory_ids": None},
     ],
 )
 def test_a_call_that_makes_no_sense_is_refused(ledger, refuses, arguments):
