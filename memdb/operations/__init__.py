@@ -5,13 +5,23 @@ encoding comes before the transaction that stores, or between two.
 """
 
 from memdb.operations.encoding import embed_pending
+from memdb.operations.history import diff, export_prov, history, replay, trace
 from memdb.operations.reading import get, health, list_memories, recall, why
+from memdb.operations.review import check, conflicts, decide, reopen, resolve, reviews
+from memdb.operations.truth import correct, restore, retract, rollback, supersede
 from memdb.operations.writing import observe, observe_many, relate, remember, remember_many
 
 __all__ = [
+    "check",
+    "conflicts",
+    "correct",
+    "decide",
+    "diff",
     "embed_pending",
+    "export_prov",
     "get",
     "health",
+    "history",
     "list_memories",
     "observe",
     "observe_many",
@@ -19,5 +29,14 @@ __all__ = [
     "relate",
     "remember",
     "remember_many",
+    "reopen",
+    "replay",
+    "resolve",
+    "restore",
+    "retract",
+    "reviews",
+    "rollback",
+    "supersede",
+    "trace",
     "why",
 ]

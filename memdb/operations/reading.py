@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from time import perf_counter
 from types import EllipsisType
 
@@ -136,26 +137,48 @@ def _result(rows: Sequence[RecallRow], degraded: Sequence[str], elapsed_ms: floa
 
 
 def why(
-    scope: Scope, memory_id: int, *, version: int | None = None, max_depth: int = 10
+    scope: Scope,
+    memory_id: int,
+    *,
+    version: int | None = None,
+    max_depth: int = 10,
+    as_of_belief: datetime | None = None,
+    as_of_world: datetime | None = None,
 ) -> Operation[Explanation]:
     """Return why a memory is held, down to the events and the words quoted of them.
 
     Args:
         version: default the current one.
         max_depth: how many derivations deep, 1 to 100.
+        as_of_belief, as_of_world: why it was held then, as for `get`; a derivation `supports` if
+            it held then.
 
     Raises: MemoryNotFound (MD103), InvalidInput (MD001), AccessDenied (MD301).
     """
-    call = calls.explain_memory_json(scope.tenant_id, memory_id, version, max_depth)
+    call = calls.explain_memory_json(
+        scope.tenant_id, memory_id, version, max_depth, as_of_belief, as_of_world
+    )
     return Explanation.from_json((yield from run(call))[0])
 
 
-def get(scope: Scope, memory_id: int) -> Operation[MemoryRow]:
-    """Return one memory as it stands now.
+def get(
+    scope: Scope,
+    memory_id: int,
+    *,
+    as_of_belief: datetime | None = None,
+    as_of_world: datetime | None = None,
+) -> Operation[MemoryRow]:
+    """Return one memory as it stands now, or as it was believed on a day, about a day.
 
-    Raises: MemoryNotFound (MD103), AccessDenied (MD301).
+    Args:
+        as_of_belief: with what was known then. as_of_world: as of that day in the world.
+
+    Raises: MemoryNotFound (MD103: also where it was not known then), AccessDenied (MD301).
     """
-    return (yield from run(calls.get_memory(scope.tenant_id, memory_id)))[0]
+    if as_of_belief is None and as_of_world is None:
+        return (yield from run(calls.get_memory(scope.tenant_id, memory_id)))[0]
+    call = calls.memory_as_of(scope.tenant_id, memory_id, as_of_belief, as_of_world)
+    return (yield from run(call))[0]
 
 
 def list_memories(
@@ -167,6 +190,8 @@ def list_memories(
     statuses: Sequence[str] | None = ("active",),
     after: int | None = None,
     limit: int = 50,
+    as_of_belief: datetime | None = None,
+    as_of_world: datetime | None = None,
 ) -> Operation[Sequence[MemoryRow]]:
     """Return memories, newest first, a page at a time.
 
@@ -174,12 +199,21 @@ def list_memories(
         namespaces, user: as for `recall`.
         statuses: active, stale, superseded, contradicted, retracted; None: all.
         after: the last memory id of the page before.
+        as_of_belief, as_of_world: as for `get`; statuses are those of then.
 
     Raises: InvalidInput (MD001), NamespaceNotFound (one you named, MD102), AccessDenied.
     """
     paths = [scope.namespace] if isinstance(namespaces, EllipsisType) else namespaces
     call = calls.list_memories(
-        scope.tenant_id, paths, scope.user_or(user), types, statuses, after, limit
+        scope.tenant_id,
+        paths,
+        scope.user_or(user),
+        types,
+        statuses,
+        after,
+        limit,
+        as_of_belief,
+        as_of_world,
     )
     try:
         return (yield from run(call))

@@ -16,7 +16,7 @@ from memdb.statement import Call
 from memdb.steps import Operation, offload, run, transact
 from memdb.types import EdgeRef, EventRef, MemoryRef, RecordedMemory
 
-__all__ = ["observe", "observe_many", "relate", "remember", "remember_many"]
+__all__ = ["encode_drafts", "observe", "observe_many", "relate", "remember", "remember_many"]
 
 log = logging.getLogger("memdb")
 
@@ -153,7 +153,7 @@ def remember_many(
     Raises: as `remember`; the error's `index` is the place of the bad item.
     """
     drafts = yield from offload(lambda: [draft(scope, *pair) for pair in enumerate(memories)])
-    vectors = yield from _encode_drafts(scope, drafts)
+    vectors = yield from encode_drafts(scope, drafts)
     try:
         rows = yield from _record(scope, drafts, vectors)
     except ENCODER_CHANGED as error:
@@ -170,7 +170,7 @@ def remember_many(
     ]
 
 
-def _encode_drafts(scope: Scope, drafts: Sequence[Draft]) -> Operation[dict[int, str]]:
+def encode_drafts(scope: Scope, drafts: Sequence[Draft]) -> Operation[dict[int, str]]:
     """Encode the memories that come without a vector; an empty dict where that fails.
 
     The database says what is to be encoded: the text under its heading. The heading is then
