@@ -116,7 +116,7 @@ begin
     select null, null, e.event_id,
            f.score + case when p_from_at is null then 0 else memdb._time_bonus(e.occurred_at, p_from_at, p_to_at, p_worth) end, 0,
            case when memdb._is_named(e.speaker, p_query, v_words) then 0.4 else 0 end
-           - case when right(rtrim(e.text), 1) in ('?', '？') then 0.3 else 0 end
+           - case when right(rtrim(e.text, E' \t\r\n'), 1) in ('?', '？') then 0.3 else 0 end
       from unnest(p_event_ids, p_fresh) f (event_id, score)
       join memdb.event e on e.tenant_id = p_tenant and e.event_id = f.event_id;
 end $$;
