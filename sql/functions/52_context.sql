@@ -8,8 +8,10 @@
 -- _next_to: up to p_reach memories on either side of one.
 --
 -- In its session by place; without one, in time, among what the same user has in the namespace
--- within six hours, looked for in the 50 rows that come first, lest a busy namespace be read through.
--- Only what the recall may return counts. Plain, so that the planner inlines it.
+-- within six hours, looked for in the 50 rows that come first, lest a busy namespace be read
+-- through; and only for what happened (observation, action, result): facts written together have
+-- nothing to do with each other. Only what the recall may return counts. Plain, so that the
+-- planner inlines it.
 create or replace function memdb._next_to (
   p_tenant     integer,
   p_namespaces integer[],
@@ -39,24 +41,28 @@ begin atomic
   union all
   (select m.*
      from (select m.* from memdb.memory m
-            where (p_memory).session_id is null and m.tenant_id = p_tenant and m.namespace_id = (p_memory).namespace_id
+            where (p_memory).session_id is null and (p_memory).type in ('observation', 'action', 'result')
+              and m.tenant_id = p_tenant and m.namespace_id = (p_memory).namespace_id
               and (m.occurred_at, m.memory_id) < ((p_memory).occurred_at, (p_memory).memory_id)
               and m.occurred_at >= (p_memory).occurred_at - interval '6 hours'
             order by m.occurred_at desc, m.memory_id desc
             limit 50) m
-    where m.session_id is null and m.user_id is not distinct from (p_memory).user_id
+    where m.session_id is null and m.type in ('observation', 'action', 'result')
+      and m.user_id is not distinct from (p_memory).user_id
       and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
     order by m.occurred_at desc, m.memory_id desc
     limit p_reach)
   union all
   (select m.*
      from (select m.* from memdb.memory m
-            where (p_memory).session_id is null and m.tenant_id = p_tenant and m.namespace_id = (p_memory).namespace_id
+            where (p_memory).session_id is null and (p_memory).type in ('observation', 'action', 'result')
+              and m.tenant_id = p_tenant and m.namespace_id = (p_memory).namespace_id
               and (m.occurred_at, m.memory_id) > ((p_memory).occurred_at, (p_memory).memory_id)
               and m.occurred_at <= (p_memory).occurred_at + interval '6 hours'
             order by m.occurred_at, m.memory_id
             limit 50) m
-    where m.session_id is null and m.user_id is not distinct from (p_memory).user_id
+    where m.session_id is null and m.type in ('observation', 'action', 'result')
+      and m.user_id is not distinct from (p_memory).user_id
       and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
     order by m.occurred_at, m.memory_id
     limit p_reach);

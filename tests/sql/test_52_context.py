@@ -81,15 +81,25 @@ def test_turns_without_a_memory_do_not_part_neighbours(world):
 
 def test_without_a_session_neighbours_follow_in_time(world):
     hours = [0, 1, 2, 9, 10]
-    memories = [world.memory(f"at {h}", occurred_at=BEGIN + timedelta(hours=h)) for h in hours]
+    memories = [
+        world.memory(f"at {h}", type="observation", occurred_at=BEGIN + timedelta(hours=h))
+        for h in hours
+    ]
     found = context(world, [memories[1]])
     assert set(found.places) == set(memories[:3])
     assert abs(context(world, [memories[2], memories[3]]).distance(memories[2], memories[3])) > 2
 
 
+def test_facts_written_together_are_no_neighbours(world):
+    facts = [world.memory(f"fact {n}", type="fact", occurred_at=BEGIN) for n in range(3)]
+    happened = world.memory("a walk", type="observation", occurred_at=BEGIN)
+    assert set(context(world, [facts[1]]).places) == {facts[1]}
+    assert set(context(world, [happened]).places) == {happened}
+
+
 def test_users_of_one_namespace_are_no_neighbours(world):
     memories = [
-        world.memory(f"m{n}", user_id=user, occurred_at=BEGIN + timedelta(minutes=n))
+        world.memory(f"m{n}", type="action", user_id=user, occurred_at=BEGIN + timedelta(minutes=n))
         for n, user in enumerate(["ann", "bob", "ann", None, "ann"])
     ]
     found = context(world, [memories[2]])
