@@ -48,6 +48,7 @@ from memdb.calls.pipeline import (
 from memdb.calls.queue import (
     claim_events,
     complete_events,
+    earlier_events,
     extend_lease,
     fail_event,
     failed_events,
@@ -112,6 +113,8 @@ __all__ = [
     "compose_passages",
     "correct_event",
     "create_tenant",
+    "earlier_events",
+    "cypher",
     "decide_review",
     "diff_versions",
     "due_summaries",

@@ -8,6 +8,7 @@ from memdb.statement import Call, arg, call
 __all__ = [
     "claim_events",
     "complete_events",
+    "earlier_events",
     "extend_lease",
     "fail_event",
     "failed_events",
@@ -37,6 +38,17 @@ def complete_events(tenant: int, worker: str, event_ids: Sequence[int]) -> Call[
         arg("tenant", "integer", tenant),
         arg("worker", "text", worker),
         arg("event_ids", "bigint[]", event_ids),
+    )
+
+
+def earlier_events(tenant: int, event: int, limit: int = 3) -> Call[t.ClaimedEvent]:
+    """Return the events just before one in its session, oldest first."""
+    return call(
+        "earlier_events",
+        t.ClaimedEvent,
+        arg("tenant", "integer", tenant),
+        arg("event", "bigint", event),
+        arg("limit", "integer", limit),
     )
 
 

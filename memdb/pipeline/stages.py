@@ -82,7 +82,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The part [start, end) of the text of an event, in characters from 0."""
+    """The part [start, end) of the text of an event, in characters from 0; empty: all of it."""
 
     event_id: int
     start: int
@@ -123,7 +123,8 @@ class Fact:
     justification, so a fact drawn from a question and its answer names both. `type` is a type
     of memory: fact, preference, constraint, decision, observation ... `language` is that of the
     text; never translate. `cues` name what was noticed on the way (preference, correction,
-    negation, emotion ...), for the stages after. `heading` None leaves the standard one.
+    negation, emotion ...), for the stages after. `found_by` are words it is to be found by
+    beside its own, without saying them, such as the question it answers.
     """
 
     text: str
@@ -140,7 +141,7 @@ class Fact:
     entities: tuple[Entity, ...] = ()
     cues: frozenset[str] = frozenset()
     summary: str | None = None
-    heading: str | None = None
+    found_by: str | None = None
     speaker: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
@@ -228,13 +229,17 @@ class Target:
 class Draft:
     """A fact on its way: its vector (None without an encoder) and what is known that is like it.
 
-    `trust` is that of its best source, `user_id` and `occurred_at` what its memory will have.
+    `trust` is that of its best source, `user_id` and `occurred_at` what its memory will have, and
+    `kind` that of the event it was told in. `heading` is what the vector was made with beside the
+    text; None leaves the standard one.
     """
 
     fact: Fact
     user_id: str | None
     occurred_at: datetime
     trust: float = 1.0
+    kind: str = "observation"
+    heading: str | None = None
     vector: Sequence[float] | None = None
     candidates: tuple[Candidate, ...] = ()
 

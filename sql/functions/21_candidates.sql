@@ -81,7 +81,8 @@ as $$
 declare
   v_readable integer[];
   v_item     record;
-  v_query    record;
+  v_model    integer;
+  v_vector   halfvec;
 begin
   perform memdb._authorize(p_tenant, false);
   perform memdb._check_items(p_items, array['text', 'namespace', 'user', 'vector', 'assertions'], array['text']);
@@ -96,14 +97,16 @@ begin
        and (v_readable is null or n.namespace_id = any (v_readable))
      order by i.place
   loop
-    v_query := null;
+    v_model := null;
+    v_vector := null;
     if v_item.vector is not null then
-      v_query := memdb._query_vector(p_tenant, v_item.vector::vector::real[]);
+      select q.model_id, q.vector into v_model, v_vector
+        from memdb._query_vector(p_tenant, v_item.vector::vector::real[]) q;
     end if;
     return query
       select v_item.ordinal, c.memory_id, c.version, c.is_same, c.similarity, c.overlap
         from memdb._candidates_of(p_tenant, v_item.namespace_id, v_item.user_id, v_item.text, v_item.assertions,
-               v_query.model_id, v_query.vector, p_limit) c;
+               v_model, v_vector, p_limit) c;
   end loop;
 exception when invalid_text_representation or data_exception then
   perform memdb._raise('MD004', sqlerrm, jsonb_build_object('field', 'vector'), 'A vector is an array of numbers.');

@@ -63,7 +63,7 @@ begin
         ('_raise', 'memdb_reader'), ('_readable', 'memdb_reader'), ('_recall_candidates', 'memdb_reader'),
         ('_recall_sources', 'memdb_reader'),
         -- reading
-        ('current_time', 'memdb_reader'), ('diff_versions', 'memdb_reader'), ('effective_policy', 'memdb_reader'), ('expand_related', 'memdb_reader'),
+        ('current_time', 'memdb_reader'), ('diff_versions', 'memdb_reader'), ('earlier_events', 'memdb_reader'), ('effective_policy', 'memdb_reader'), ('expand_related', 'memdb_reader'),
         ('explain_memory', 'memdb_reader'), ('explain_memory_json', 'memdb_reader'), ('explain_writing', 'memdb_reader'), ('review_items', 'memdb_reader'), ('export_prov', 'memdb_reader'), ('find_tenant', 'memdb_reader'),
         ('get_memory', 'memdb_reader'), ('health', 'memdb_reader'),
         ('known_events', 'memdb_reader'), ('list_embedding_models', 'memdb_reader'),
