@@ -17,11 +17,13 @@ from pydantic import BaseModel
 from memdb.language import detect
 from memdb.models import Complete
 from memdb.models.text import is_blank, repair
+from memdb.pipeline.attribute_rules import RULES
 from memdb.pipeline.model_answer import Asker, Overflow, Question
-from memdb.pipeline.model_fence import RULES, fence, local_time, zone_of
+from memdb.pipeline.model_fence import FENCED, fence, local_time, zone_of
 from memdb.pipeline.model_ledger import Ledger
 from memdb.pipeline.model_quotes import locate
 from memdb.pipeline.model_windows import Piece, halves, pieces, windows
+from memdb.pipeline.rules import RuleExtract, speaker_of
 from memdb.pipeline.stages import (
     Assertion,
     Context,
@@ -36,6 +38,11 @@ from memdb.pipeline.stages import (
 __all__ = ["ModelExtract"]
 
 _Type = Literal["fact", "preference", "constraint", "decision", "observation"]
+
+# What the rules can tell, so that both speak of the same attribute in the same words.
+SINGLE = {rule.attribute: rule.is_single for rule in RULES if rule.attribute != "of_thing"} | {
+    thing: True for thing in ("budget", "deadline", "price", "owner", "venue", "version")
+}
 
 INSTRUCTIONS = f"""\
 You keep the notes of a long-term memory. From the records, note what is worth knowing in a
@@ -53,16 +60,18 @@ For each note give:
 - sources: the records it is drawn from, each with `turn`, its number, and `quote`, the words of
   its text that say so, copied exactly and as short as possible.
 - type: fact, preference, constraint, decision or observation.
-- subject, attribute, value: who or what it is about, which property (a word like lives_in, job,
-  likes, birthday), and its value; empty strings where it does not fit into that.
-- is_single: whether the subject has only one such value at a time (one lives in one place).
+- subject, attribute, value: who or what it is about, which property, and its value; empty strings
+  where it does not fit into that. The subject as the records name it, "Ann's brother" where it has
+  no name. The attribute one of {", ".join(SINGLE)},
+  or any other word like these.
+- is_single: whether the subject has only one such value at a time (one has one birthday).
 - is_negated: whether it says that this is not so.
 - valid_from, valid_to: dates from and until when it is true (YYYY-MM-DD), empty if not said.
 - entities: the people, places, organisations, products and things in it, with their type.
 - confidence: 0 to 1.
 
 Records marked "earlier" are there to understand the others by: note nothing from them.
-If nothing is worth noting, answer with an empty list. {RULES}"""
+If nothing is worth noting, answer with an empty list. {FENCED}"""
 
 _MAX_FACTS = 64
 _MAX_SOURCES = 6
@@ -71,6 +80,7 @@ _MAX_TEXT = 2000
 _MAX_NAME = 200
 _MAX_VALUE = 500
 _EARLIER = 6
+_LONG = 2000
 _EARLIER_CHARACTERS = 400
 _ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
@@ -137,19 +147,16 @@ class ModelExtract:
         """Return the facts of the events, window by window.
 
         A window the model finds too long is halved until it fits. After as many calls as policy
-        model_calls_per_batch allows, what is left is listed as dropped: `too_long`.
+        model_calls_per_batch allows, what is left is listed as dropped: `too_long`. What is not
+        for a model to read (snapshots of tools), or is done as well without (long texts in short),
+        the rules do.
 
         Raises: StageFailed.
         """
         limit = max(int(context.policy.get("model_window_tokens") or 3000), 100)
         calls = max(int(context.policy.get("model_calls_per_batch") or 64), 1)
         waiting = deque(windows(pieces(events, limit), limit))
-        facts: list[Fact] = []
-        dropped = [
-            Dropped(Span(event.event_id, 0, len(event.text)), "empty")
-            for event in events
-            if is_blank(event.text)
-        ]
+        facts, dropped = _by_rules(events, context)
         while waiting:
             window = waiting.popleft()
             if calls == 0:
@@ -166,6 +173,8 @@ class ModelExtract:
                 continue
             facts += found
             dropped += left
+        places = {event.event_id: place for place, event in enumerate(events)}
+        facts.sort(key=lambda fact: places[fact.sources[0].event_id])
         return Extraction(tuple(facts), tuple(dropped))
 
     def _ask(
@@ -211,11 +220,26 @@ class ModelExtract:
         return facts, dropped
 
 
+def _by_rules(events: Sequence[Event], context: Context) -> tuple[list[Fact], list[Dropped]]:
+    """Return what the rules make of events without words, and of texts that are very long."""
+    facts: list[Fact] = []
+    dropped: list[Dropped] = []
+    for event in events:
+        if is_blank(event.text):
+            found = RuleExtract().extract([event], context)
+            facts += found.facts
+            dropped += found.dropped
+        elif len(event.text) > int(context.policy.get("condense_characters") or _LONG):
+            found = RuleExtract().extract([event], context)
+            facts += [fact for fact in found.facts if "condensed" in fact.cues]
+    return facts, dropped
+
+
 def _record(event: Event, text: str, **marks: Any) -> dict[str, Any]:
     return {
         **marks,
         "kind": event.kind,
-        "speaker": event.speaker or event.user_id,
+        "speaker": speaker_of(event),
         "time": local_time(event.occurred_at, event.time_zone),
         "text": text,
     }
@@ -255,7 +279,7 @@ def _fact(note: _Note, turns: dict[int, Piece], model: str) -> Fact | None:
         model=model,
         assertions=_assertions(note),
         entities=_entities(note.entities, text, [part.text for part, _ in found]),
-        speaker=event.speaker,
+        speaker=speaker_of(event) or None,
     )
 
 
@@ -271,7 +295,8 @@ def _assertions(note: _Note) -> tuple[Assertion, ...]:
     subject, value = _clean(note.subject, _MAX_NAME), _clean(note.value, _MAX_VALUE)
     if not subject or not value or not _ATTRIBUTE.fullmatch(attribute):
         return ()
-    return (Assertion(subject, attribute, value, note.is_single, note.is_negated),)
+    is_single = SINGLE.get(attribute, note.is_single)
+    return (Assertion(subject, attribute, value, is_single, note.is_negated),)
 
 
 def _entities(named: Sequence[_Entity], text: str, sources: Sequence[str]) -> tuple[Entity, ...]:

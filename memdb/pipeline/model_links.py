@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from memdb.models import Complete
 from memdb.pipeline.model_answer import Asker
 from memdb.pipeline.model_batches import Batch, ask_in_batches, batch_question, likely, shown
-from memdb.pipeline.model_fence import RULES
+from memdb.pipeline.model_fence import FENCED
 from memdb.pipeline.model_ledger import Ledger
 from memdb.pipeline.stages import Candidate, Context, Decision, Draft, Edge, Links, Target
 
@@ -30,7 +30,7 @@ number, and statements that are `known`, each with an `id`. Name the ties that r
 
 That both speak of the same person is no tie. At most five for a fact, the strongest; for most
 facts there is none. For each give: fact; known, the id; relation; confidence, 0 to 1.
-{RULES}"""
+{FENCED}"""
 
 _Relation = Literal["cause", "refines", "opposes", "parallel", "premise"]
 _RELATIONS: dict[str, _Relation] = {relation: relation for relation in get_args(_Relation)}
@@ -101,26 +101,27 @@ def _read(
     answer: _Ties, batch: Batch, decisions: Sequence[Decision], context: Context
 ) -> list[tuple[Edge, ...]]:
     edges: list[tuple[Edge, ...]] = []
-    sure = float(context.policy.get("premise_confidence") or _PREMISE_CONFIDENCE)
+    given = context.policy.get("relations_per_memory")
+    most = min(_MOST_EDGES, int(_MOST_EDGES if given is None else given))
     for number, (place, draft) in enumerate(batch, start=1):
         # A new version of a memory has no tie to that memory; a conflict has its edge already.
         taken = decisions[place].target
         ties = [tie for tie in answer.links if tie.fact == number]
-        edges.append(_edges(ties, likely(draft), taken, sure))
+        edges.append(_edges(ties, likely(draft), taken)[:most])
     return edges
 
 
 def _edges(
-    ties: Sequence[_Tie], known: Sequence[Candidate], taken: Target | None, sure: float
+    ties: Sequence[_Tie], known: Sequence[Candidate], taken: Target | None
 ) -> tuple[Edge, ...]:
     found: dict[Target, Edge] = {}
     for tie in sorted(ties, key=lambda tie: -tie.confidence):
         relation = _RELATIONS.get(tie.relation)
-        least = sure if relation == "premise" else _LEAST_CONFIDENCE
+        least = _PREMISE_CONFIDENCE if relation == "premise" else _LEAST_CONFIDENCE
         if relation is None or not tie.confidence >= least or not 1 <= tie.known <= len(known):
             continue
         target = known[tie.known - 1].target
         if target != taken:
             confidence = min(tie.confidence, 1.0)
             found.setdefault(target, Edge(target, relation, confidence, confidence, "model"))
-    return tuple(found.values())[:_MOST_EDGES]
+    return tuple(found.values())

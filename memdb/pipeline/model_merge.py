@@ -12,15 +12,11 @@ from typing import Literal
 from pydantic import BaseModel
 
 from memdb.models import Complete
+from memdb.pipeline.merge import question_between
 from memdb.pipeline.model_answer import Asker, Unusable
 from memdb.pipeline.model_batches import Batch, ask_in_batches, batch_question, likely, shown
-from memdb.pipeline.model_fence import RULES
-from memdb.pipeline.model_gate import (
-    is_about_the_same,
-    may_be_same,
-    may_supersede,
-    question_between,
-)
+from memdb.pipeline.model_fence import FENCED
+from memdb.pipeline.model_gate import may_be_same, may_supersede, rivals
 from memdb.pipeline.model_ledger import Ledger
 from memdb.pipeline.stages import Candidate, Context, Decision, Draft
 
@@ -38,7 +34,7 @@ say how the new statement stands to the known ones:
 - new: none of these. Two likings, two visits, two opinions can both be true: that is new.
 
 For each give: fact, its number; relation; known, the id of the known statement, 0 for new;
-confidence, 0 to 1; reason, a few words. If in doubt it is new. {RULES}"""
+confidence, 0 to 1; reason, a few words. If in doubt it is new. {FENCED}"""
 
 _Relation = Literal["same", "changed", "contradicts", "new"]
 _LEAST_CONFIDENCE = 0.5
@@ -86,10 +82,9 @@ class ModelMerge:
 
 
 def _without_asking(draft: Draft) -> Decision | None:
-    for candidate in draft.candidates:
-        if candidate.is_same:
-            return Decision("confirm", candidate.target, 1.0, "the same words")
-    return None if draft.candidates else Decision()
+    if any(candidate.is_same for candidate in draft.candidates):
+        return Decision("create", reason="the same text: a further source")
+    return None if draft.candidates else Decision(reason="new")
 
 
 def _record(number: int, draft: Draft) -> dict[str, object]:
@@ -139,7 +134,7 @@ def _decision(judgement: _Judgement, draft: Draft, context: Context) -> Decision
 
 
 def _conflict(draft: Draft, candidate: Candidate, confidence: float, reason: str) -> Decision:
-    if candidate.memory_id is None and not is_about_the_same(draft.fact.assertions, candidate):
+    if candidate.memory_id is None and not rivals(draft, candidate):
         # Two facts of one breath: whoever said both knew of both.
         return Decision(confidence=confidence, reason=reason)
     question = question_between(draft, candidate, confidence)

@@ -19,7 +19,7 @@ from memdb.db import Db
 from memdb.models import Complete
 from memdb.models.text import estimate_tokens, repair
 from memdb.pipeline.model_answer import Asker, Question, Unusable
-from memdb.pipeline.model_fence import RULES, fence
+from memdb.pipeline.model_fence import FENCED, fence
 from memdb.pipeline.model_ledger import Ledger
 from memdb.pipeline.stages import StageFailed
 from memdb.pipeline.summary_rows import DueSummary, RecordedSummary, SummaryMaterial
@@ -31,7 +31,7 @@ You write the running summary of a long-term memory: what somebody who comes bac
 know. The records are statements that hold today, in the order they happened. Put them into one
 short text of plain sentences: who, what matters to them, what was decided, what is still open.
 Keep names, numbers and dates exactly as they are. Say nothing that is not in the records, leave
-out what is of no use later, and write in the language most of the records are in. {RULES}"""
+out what is of no use later, and write in the language most of the records are in. {FENCED}"""
 
 _NUMBER = re.compile(r"\d+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")

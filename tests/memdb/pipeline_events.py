@@ -53,12 +53,6 @@ def candidate(text: str, memory_id: int = 1, **fields: Any) -> Candidate:
 
 
 def draft(text: str, *candidates: Candidate, **fields: Any) -> Draft:
-    shared = {name: fields.pop(name) for name in ("trust", "occurred_at") if name in fields}
-    return Draft(
-        fact(text, **fields),
-        "ann",
-        shared.get("occurred_at", NOON),
-        shared.get("trust", 1.0),
-        None,
-        candidates,
-    )
+    given = {name: fields.pop(name) for name in ("trust", "occurred_at") if name in fields}
+    shared = {"occurred_at": NOON, "candidates": candidates, **given}
+    return Draft(fact(text, **fields), "ann", **shared)

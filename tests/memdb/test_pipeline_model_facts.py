@@ -328,7 +328,9 @@ def test_a_long_document_is_cut_without_losing_a_sentence(word):
 
     policy = {"model_window_tokens": 500, "model_calls_per_batch": 1000}
     extraction = ModelExtract(ScriptedModel(note_all)).extract([document], context(policy))
-    spans = [span for fact in extraction.facts for span in fact.sources]
+    condensed, *facts = extraction.facts
+    assert condensed.type == "summary" and condensed.event_ids == (1,)
+    spans = [span for fact in facts for span in fact.sources]
     assert [document.text[s.start : s.end] for s in spans] == re.findall(
         r"Number \d+ is about the \w+\.", document.text
     )
@@ -386,4 +388,35 @@ def test_an_endpoint_that_refuses_everything_fails_in_the_end():
 def test_an_event_without_words_is_not_shown_to_a_model(text):
     model = ScriptedModel([])
     extraction = ModelExtract(model).extract([event(text)], context())
-    assert model.calls == [] and [d.reason for d in extraction.dropped] == ["empty"]
+    assert (model.calls, extraction.facts, len(extraction.dropped)) == ([], (), 1)
+
+
+def test_what_a_tool_gave_back_is_kept_without_a_model():
+    model = ScriptedModel([{"facts": []}])
+    result = event("", 1, kind="tool_result", output={"city": "Berlin"})
+    extraction = ModelExtract(model).extract([event("hello", 2), result], context())
+    assert len(model.calls) == 1
+    (fact,) = extraction.facts
+    assert fact.event_ids == (1,) and "Berlin" in fact.text
+
+
+def test_facts_come_in_the_order_of_what_was_said():
+    model = ScriptedModel([{"facts": [note("Ann is here.", "I am here"), note("A", "hello", 2)]}])
+    events = [
+        event("", 1, kind="tool_result", output=[1, 2]),
+        event("I am here", 2),
+        event("", 3, kind="tool_result", output=[3, 4]),
+        event("hello", 4),
+    ]
+    extraction = ModelExtract(model).extract(events, context())
+    assert [fact.event_ids for fact in extraction.facts] == [(1,), (2,), (3,), (4,)]
+
+
+def test_an_attribute_the_rules_know_is_single_or_not_whatever_a_model_says():
+    def one(attribute: str, is_single: bool) -> bool:
+        answer = note("x", "I am Ann", subject="Ann", attribute=attribute, value="v")
+        answer["is_single"] = is_single
+        (fact,) = extract(event("I am Ann"), {"facts": [answer]}).facts
+        return fact.assertions[0].is_single
+
+    assert [one("likes", True), one("residence", False), one("badge", True)] == [False, True, True]
