@@ -16,7 +16,7 @@ from typing import Any, cast
 from memdb.pipeline.stages import Assertion, Context, Draft, Fact, Scored
 from memdb.pipeline.words import emotion, measure
 
-__all__ = ["RuleScore"]
+__all__ = ["RuleScore", "components_of", "judged"]
 
 _WEIGHTS = {"density": 5.0, "emotion": 0.5, "task": 1.0, "novelty": 1.0}
 _THRESHOLDS = {"keep": 5.6, "long_term": 6.5}
@@ -30,32 +30,24 @@ class RuleScore:
 
     def score(self, drafts: Sequence[Draft], context: Context) -> Sequence[Scored]:
         """Return one judgement for each draft; never fails."""
-        weights = _numbers(context.policy.get("importance_weights"), _WEIGHTS)
-        thresholds = _numbers(context.policy.get("importance_thresholds"), _THRESHOLDS)
-        kinds = _numbers(context.policy.get("importance_of_kinds"), {})
-        return [_judged(draft, weights, thresholds, kinds.get(draft.kind, 1.0)) for draft in drafts]
+        return [judged(components_of(draft), draft, context) for draft in drafts]
 
 
-def _numbers(given: Any, default: Mapping[str, float]) -> dict[str, float]:
-    """Return the numbers that policy gives, over the default."""
-    if not isinstance(given, Mapping):
-        return dict(default)
-    values = cast("Mapping[str, Any]", given)
-    return {**default, **{n: float(v) for n, v in values.items() if isinstance(v, int | float)}}
-
-
-def _judged(
-    draft: Draft,
-    weights: Mapping[str, float],
-    thresholds: Mapping[str, float],
-    factor: float,
-) -> Scored:
-    components = {
+def components_of(draft: Draft) -> dict[str, float]:
+    """Return what the importance of a draft is made of, each 0 to 1."""
+    return {
         "density": 1 - math.exp(-measure(draft.fact.text).weight / 8),
         "emotion": emotion(draft.fact.text),
         "task": _task(draft.fact),
         "novelty": _novelty(draft),
     }
+
+
+def judged(components: Mapping[str, float], draft: Draft, context: Context) -> Scored:
+    """Return what the components of a draft come to, by the weights and thresholds of policy."""
+    weights = _numbers(context.policy.get("importance_weights"), _WEIGHTS)
+    thresholds = _numbers(context.policy.get("importance_thresholds"), _THRESHOLDS)
+    factor = _numbers(context.policy.get("importance_of_kinds"), {}).get(draft.kind, 1.0)
     total = sum(weights[name] for name in components) or 1.0
     mean = sum(weights[name] * value for name, value in components.items()) / total
     importance = round(10 * max(mean * factor, _TASK_FLOOR * components["task"]), 2)
@@ -67,6 +59,14 @@ def _judged(
     if any(candidate.is_same for candidate in draft.candidates):
         return Scored(importance, rounded, "short_term", "known already: told once more")
     return Scored(importance, rounded, None, f"importance below {thresholds['keep']:g}")
+
+
+def _numbers(given: Any, default: Mapping[str, float]) -> dict[str, float]:
+    """Return the numbers that policy gives, over the default."""
+    if not isinstance(given, Mapping):
+        return dict(default)
+    values = cast("Mapping[str, Any]", given)
+    return {**default, **{n: float(v) for n, v in values.items() if isinstance(v, int | float)}}
 
 
 def _task(fact: Fact) -> float:
