@@ -89,8 +89,8 @@ begin atomic
     cross join lateral unnest(case when r.year is null then p_years else array[r.year] end) y (year)
     -- Null, not an error, for a month or year that is none: conditions may be tried in any order.
     cross join lateral (
-      select make_date(case when y.year between 1 and 9998 then y.year end, case when r.from_month between 1 and 12 then r.from_month end, 1),
-             make_date(case when y.year between 1 and 9998 then y.year end, case when r.to_month between 1 and 12 then r.to_month end, 1)
+      select case when y.year between 1 and 9998 and r.from_month between 1 and 12 then make_date(y.year, r.from_month, 1) end,
+             case when y.year between 1 and 9998 and r.to_month between 1 and 12 then make_date(y.year, r.to_month, 1) end
       ) b (from_date, to_date)
     cross join lateral (
       select least(b.from_date + greatest(r.from_day, 1) - 1, (b.from_date + interval '1 month')::date - 1)) f (date)

@@ -16,7 +16,8 @@ create or replace function memdb._query_terms (p_query text)
   language plpgsql immutable parallel safe
 as $$
 declare
-  c_spaceless constant text := '[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]';
+  c_spaceless constant text :=
+    '[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]';
   c_function  constant text := '[的了着过吗呢吧啊么什哪怎谁是在和与及或而但也都就把被从向这那其之著過嗎麼誰與從這]';
   v_terms text[];
   v_kept  text[];

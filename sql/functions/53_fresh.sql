@@ -5,8 +5,9 @@
 -- _fresh_leg: the newest unextracted events of a scope that hold terms of the query, with their BM25.
 --
 -- Looks at the newest 200 with open work (of more than five namespaces, at 1,000 in all); an event
--- that a memory already rests on, or that was retracted, is left out. Turning a text into lexemes costs most, so first a plain look whether the
--- letters of any term occur (a stem is the beginning of its words, but for a final y become i).
+-- that a memory already rests on, or that was retracted, is left out. Turning a text into lexemes
+-- costs most, so first a plain look whether the letters of any term occur: a stem is the beginning
+-- of its words, but for a final y become i.
 create or replace function memdb._fresh_leg (
   p_tenant     integer,
   p_namespaces integer[],

@@ -11,7 +11,9 @@ create or replace function memdb._words (p_text text)
   returns text
   language sql immutable parallel safe
 begin atomic
-  select ' ' || btrim(regexp_replace(lower(p_text), '[^[:alnum:]]+|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+', ' ', 'g')) || ' ';
+  select ' ' || btrim(regexp_replace(lower(p_text),
+    '[^[:alnum:]]+|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+',
+    ' ', 'g')) || ' ';
 end;
 comment on function memdb._words (text) is 'A text as its words in lower case between single spaces, for looking whole words up.';
 
@@ -189,13 +191,43 @@ comment on function memdb._leg (bigint, double precision) is 'Rank and score of 
 -- _ranked: the p_k best of everything the legs found.
 --
 -- S = z(keyword) + 0.6 z(closeness) + bonus over the pool, then the graph leg from the ten best;
--- score = 1 / (1 + exp(-S)). Equal scores come in order of id, so the same call gives the same order.
+-- score = 1 / (1 + exp(-S)). Equal scores come in order of id, so the same call gives the same
+-- order. Arguments up to p_statuses are the scope and its filters, then come the arrays of
+-- _context_rows, _window_scores, and each leg.
 create or replace function memdb._ranked (
-  p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_agent text,
-  p_query text, p_memory_ids bigint[], p_versions integer[], p_occurred_at timestamptz[], p_in integer[], p_factors double precision[],
-  p_places bigint[], p_by_hit boolean[], p_windowed double precision[], p_causes bigint[], p_asks boolean[],  p_keyword_ids bigint[], p_keyword_scores double precision[], p_near_ids bigint[], p_near_scores double precision[],
-  p_model integer, p_vector halfvec, p_width integer, p_from_at timestamptz[], p_to_at timestamptz[],
-  p_worth double precision[], p_event_ids bigint[], p_fresh_scores double precision[], p_hops integer, p_depth integer, p_k integer
+  p_tenant         integer,
+  p_namespaces     integer[],
+  p_user           text,
+  p_sessions       bigint[],
+  p_types          text[],
+  p_statuses       text[],
+  p_agent          text,
+  p_query          text,
+  p_memory_ids     bigint[],
+  p_versions       integer[],
+  p_occurred_at    timestamptz[],
+  p_in             integer[],
+  p_factors        double precision[],
+  p_places         bigint[],
+  p_by_hit         boolean[],
+  p_windowed       double precision[],
+  p_causes         bigint[],
+  p_asks           boolean[],
+  p_keyword_ids    bigint[],
+  p_keyword_scores double precision[],
+  p_near_ids       bigint[],
+  p_near_scores    double precision[],
+  p_model          integer,
+  p_vector         halfvec,
+  p_width          integer,
+  p_from_at        timestamptz[],
+  p_to_at          timestamptz[],
+  p_worth          double precision[],
+  p_event_ids      bigint[],
+  p_fresh_scores   double precision[],
+  p_hops           integer,
+  p_depth          integer,
+  p_k              integer
 )
   returns table (memory_id bigint, version integer, event_id bigint, score real, legs jsonb)
   language plpgsql stable rows 10
@@ -204,15 +236,17 @@ declare
   v_pool  record;
   v_graph record;
 begin
-  select array_agg(s.memory_id order by s.score desc) as memory_ids, array_agg(s.version order by s.score desc) as versions,
-         array_agg(s.event_id order by s.score desc) as event_ids, array_agg(s.score order by s.score desc) as scores,
-         array_agg(s.keyword order by s.score desc) as keywords
+  select array_agg(s.memory_id) as memory_ids, array_agg(s.version) as versions, array_agg(s.event_id) as event_ids,
+         array_agg(s.score) as scores, array_agg(s.keyword) as keywords
     into v_pool
     from (select p.memory_id, p.version, p.event_id, p.keyword,
                  (p.keyword - avg(p.keyword) over ()) / (stddev_pop(p.keyword) over () + 1e-9)
-                 + 0.6 * (p.closeness - avg(p.closeness) over ()) / (stddev_pop(p.closeness) over () + 1e-9) + p.bonus as score
-            from memdb._pool(p_tenant, p_namespaces, p_agent, p_query, p_memory_ids, p_versions, p_occurred_at, p_in, p_factors,
-                   p_places, p_by_hit, p_windowed, p_causes, p_asks, p_near_ids, p_near_scores, p_model, p_vector, p_width, p_from_at, p_to_at, p_worth, p_event_ids, p_fresh_scores, p_depth) p) s;
+                 + 0.6 * (p.closeness - avg(p.closeness) over ()) / (stddev_pop(p.closeness) over () + 1e-9)
+                 + p.bonus as score
+            from memdb._pool(p_tenant, p_namespaces, p_agent, p_query, p_memory_ids, p_versions, p_occurred_at, p_in,
+                   p_factors, p_places, p_by_hit, p_windowed, p_causes, p_asks, p_near_ids, p_near_scores, p_model,
+                   p_vector, p_width, p_from_at, p_to_at, p_worth, p_event_ids, p_fresh_scores, p_depth) p
+           order by 5 desc, 1, 3) s;
   v_graph := memdb._graph_leg(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses,
     v_pool.memory_ids[1:10], v_pool.scores[1:10], p_hops);
   return query
@@ -222,19 +256,24 @@ begin
              p (memory_id, version, event_id, score, keyword)),
     best as (
       select coalesce(p.memory_id, g.memory_id) as memory_id, coalesce(p.version, g.version) as version, p.event_id,
-             round(greatest(p.score, g.score)::numeric, 6) as score, p.keyword, p.keyword_rank, g.place as graph_rank, g.score as graph_score
+             round(greatest(p.score, g.score)::numeric, 6) as score, p.keyword, p.keyword_rank,
+             g.place as graph_rank, g.score as graph_score,
+             array_position(p_keyword_ids, p.memory_id) as hit_rank, array_position(p_near_ids, p.memory_id) as near_rank,
+             array_position(p_event_ids, p.event_id) as fresh_rank
         from pool p
-        full join unnest(v_graph.memory_ids, v_graph.versions, v_graph.scores) with ordinality g (memory_id, version, score, place)
+        full join unnest(v_graph.memory_ids, v_graph.versions, v_graph.scores) with ordinality
+                    g (memory_id, version, score, place)
           on g.memory_id = p.memory_id
        order by 4 desc, 1, 3
        limit p_k)
     select b.memory_id, b.version, b.event_id, (1 / (1 + exp(-greatest(b.score, -80)::double precision)))::real,
            jsonb_strip_nulls(jsonb_build_object(
-             'keyword', memdb._leg(array_position(p_keyword_ids, b.memory_id), p_keyword_scores[array_position(p_keyword_ids, b.memory_id)]),
-             'vector', memdb._leg(array_position(p_near_ids, b.memory_id), p_near_scores[array_position(p_near_ids, b.memory_id)]),
-             'neighbour', memdb._leg(case when p_width > 0 and b.event_id is null and b.keyword > 0 then b.keyword_rank end, b.keyword),
+             'keyword', memdb._leg(b.hit_rank, p_keyword_scores[b.hit_rank]),
+             'vector', memdb._leg(b.near_rank, p_near_scores[b.near_rank]),
+             'neighbour', memdb._leg(case when p_width > 0 and b.memory_id is not null and b.keyword > 0
+                                          then b.keyword_rank end, b.keyword),
              'graph', memdb._leg(b.graph_rank, b.graph_score),
-             'fresh', memdb._leg(array_position(p_event_ids, b.event_id), p_fresh_scores[array_position(p_event_ids, b.event_id)])))
+             'fresh', memdb._leg(b.fresh_rank, p_fresh_scores[b.fresh_rank])))
       from best b
      order by b.score desc, b.memory_id, b.event_id;
 end $$;

@@ -128,9 +128,10 @@ comment on function memdb._recall_candidates (integer, text, real[], text[], tex
 
 -- _recall_sources: what each hit rests on, as recall shows it.
 --
--- One JSON array per memory version, of at most 20 premises: {event_id, kind, speaker, session, occurred_at, quote}, {memory_id,
--- version, text}, or {hidden: true} for a source in a namespace the caller may not read. The
--- quote is the span named, else the beginning of the text, 1,000 characters. Runs as the caller.
+-- One JSON array per memory version, of at most 20 premises: {event_id, kind, speaker, session,
+-- occurred_at, quote}, {memory_id, version, text}, or {hidden: true} for a source in a namespace the
+-- caller may not read. The quote is the span named, else the beginning of the text, 1,000
+-- characters. Runs as the caller.
 create or replace function memdb._recall_sources (p_tenant integer, p_memory_ids bigint[], p_versions integer[])
   returns table (memory_id bigint, version integer, sources jsonb)
   language sql stable rows 10
@@ -141,7 +142,8 @@ begin atomic
              'event_id', e.event_id, 'kind', e.kind, 'speaker', e.speaker, 'session', s.external_id, 'occurred_at', e.occurred_at,
              'quote', case when p.span_from is not null then substring(e.text from p.span_from + 1 for p.span_to - p.span_from)
                            else left(coalesce(nullif(e.text, ''), e.output::text, e.input::text), 1000) end)
-           when v.memory_id is not null then jsonb_build_object('memory_id', v.memory_id, 'version', v.version, 'text', left(v.text, 1000))
+           when v.memory_id is not null then
+             jsonb_build_object('memory_id', v.memory_id, 'version', v.version, 'text', left(v.text, 1000))
            else jsonb_build_object('hidden', true) end
            order by p.supports desc, p.justification_id, p.ordinal)
     from (select q.*, row_number() over (partition by q.conclusion_id order by q.supports desc, q.justification_id, q.ordinal) as place
@@ -193,21 +195,25 @@ comment on function memdb._log_recall (integer, text[], text, text, text, jsonb,
 
 -- recall: the memories that help to answer a question, best first, each with its sources.
 --
--- p_query: the question as it stands, any language. p_vector: its vector by the tenant's active
--- model; without it there is no vector leg. At least one of the two. p_namespaces: null = all the caller may
--- read. p_user: that user's memories and those without a user; null = everybody's. p_agent: recall as this agent
--- may, weighted by its grants. p_session: only memories of that session. p_types: only these types.
--- p_k: how many at most, 1 to 1,000. p_legs: which of keyword, vector, neighbour, graph, fresh; null = all. p_hops: how
--- far the graph leg walks, 0 to 3. p_include: also stale, contradicted, retracted, archive;
--- without it only current, active memories come back. p_log: keep a row of this recall.
+-- p_query: the question as it stands, in any language. p_vector: its vector by the tenant's active
+-- model; without it there is no vector leg. At least one of the two is needed.
+-- p_namespaces: these, exactly; null = all the caller may read. p_user: that user's memories and
+-- those without a user; null = everybody's. p_agent: as this agent may read, weighted by its
+-- grants. p_session, p_types: only memories of that session, of these types.
+-- p_k: at most so many, 1 to 1,000. p_legs: which of keyword, vector, neighbour, graph, fresh; null
+-- = all. p_hops: how far the graph leg walks, 0 to 3. p_include: also stale, contradicted,
+-- retracted, archive; without it only current, active memories come back. p_log: keep a row of it.
 --
--- Returns rank from 1; the memory and its current version, or for something said and not extracted yet only event_id; score
--- 0 to 1, comparable within one recall only; legs {leg: {rank, score}} for the legs that found it; sources [{event_id,
--- kind, speaker, session, occurred_at, quote} | {memory_id, version, text} | {hidden: true}];
--- recall_id, the same in every row, null where nothing was logged.
--- Raises MD001, MD004 and MD105 (vector), MD102, MD106, MD301, MD302. Days a query names are days in
--- the time zone of the database session. Cost: docs/decisions/0002; grows with the scope only while the
--- scope is small. On a standby nothing is written.
+-- Returns, best first: rank from 1; memory_id and its current version, or for something said and
+-- not extracted yet event_id alone; score 0 to 1, comparable within one recall; legs {leg: {rank,
+-- score}} for the legs that found it; sources [{event_id, kind, speaker, session, occurred_at,
+-- quote} | {memory_id, version, text} | {hidden: true}], at most 20; recall_id, the same in every
+-- row, null where nothing was logged. What was asked for although it does not hold is labelled by
+-- status and put behind.
+-- Days a query names are days in the time zone of the database session. On a standby nothing is
+-- written. Raises MD001, MD004 and MD105 (vector), MD102, MD106, MD301, MD302.
+-- Cost: bounded by p_k (at least 50) for all legs but the vector leg, which measures every vector
+-- of the scope.
 create or replace function memdb.recall (
   p_tenant     integer,
   p_query      text,
@@ -229,6 +235,7 @@ create or replace function memdb.recall (
     legs jsonb, sources jsonb, recall_id bigint)
   language plpgsql volatile rows 10
   set search_path = pg_catalog, memdb, pg_temp
+  set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_begin timestamptz := clock_timestamp();
@@ -251,8 +258,8 @@ begin
   end if;
   return query
     select (row_number() over (order by h.place))::integer, h.memory_id, h.version, h.event_id, h.score,
-           coalesce(v.text, nullif(e.text, ''), e.output::text, e.input::text), v.summary, coalesce(m.type, e.kind), coalesce(m.status, 'active'), n.path,
-           coalesce(m.user_id, e.user_id), coalesce(m.agent_id, e.agent_id), m.importance, m.confidence,
+           coalesce(v.text, nullif(e.text, ''), e.output::text, e.input::text), v.summary, coalesce(m.type, e.kind),
+           coalesce(m.status, 'active'), n.path, coalesce(m.user_id, e.user_id), coalesce(m.agent_id, e.agent_id), m.importance, m.confidence,
            coalesce(m.occurred_at, e.occurred_at), h.legs,
            coalesce(s.sources, case when e.event_id is not null then jsonb_build_array(jsonb_build_object(
              'event_id', e.event_id, 'kind', e.kind, 'speaker', e.speaker, 'session', o.external_id, 'occurred_at', e.occurred_at,
