@@ -11,7 +11,17 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from memdb.commands import bench, demo, doctor, ingest, memories, models, schema, server
+from memdb.commands import (
+    bench,
+    demo,
+    doctor,
+    ingest,
+    memories,
+    models,
+    schema,
+    server,
+    worker,
+)
 from memdb.commands.terminal import out, show_error, show_logs
 
 __all__ = ["app"]
@@ -54,7 +64,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (server, schema, memories, ingest, models, doctor, demo, bench):
+for group in (server, schema, memories, ingest, models, worker, doctor, demo, bench):
     group.register(app)
 
 
