@@ -34,6 +34,7 @@ __all__ = [
     "SupersededMemory",
     "TenantRef",
     "TruthChange",
+    "Turn",
 ]
 
 
@@ -232,6 +233,18 @@ class Neighbour:
     memory_id: int
     neighbour_id: int
     distance: int
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A memory as a reranker reads it; `sequence` counts the turns of its session."""
+
+    memory_id: int
+    version: int
+    text: str
+    speaker: str | None
+    session_id: int | None
+    sequence: int | None
 
 
 @dataclass(frozen=True, slots=True)

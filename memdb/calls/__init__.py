@@ -62,6 +62,7 @@ from memdb.calls.read import (
     list_memories,
     memory_as_of,
     neighbours,
+    read_turns,
     recall,
 )
 from memdb.calls.review import (
@@ -149,6 +150,7 @@ __all__ = [
     "open_conflicts",
     "open_model_call",
     "pending_embeddings",
+    "read_turns",
     "rebuild_graph",
     "recall",
     "record_assertions",

@@ -16,6 +16,7 @@ __all__ = [
     "list_memories",
     "memory_as_of",
     "neighbours",
+    "read_turns",
     "recall",
 ]
 
@@ -136,6 +137,20 @@ def neighbours(tenant: int, memory_ids: Sequence[int], width: int = 2) -> Call[t
         arg("tenant", "integer", tenant),
         arg("memory_ids", "bigint[]", memory_ids),
         arg("width", "integer", width),
+    )
+
+
+def read_turns(
+    tenant: int, memory_ids: Sequence[int], width: int = 2, characters: int = 4000
+) -> Call[t.Turn]:
+    """Return what memories and the turns around them say, and who said it."""
+    return call(
+        "read_turns",
+        t.Turn,
+        arg("tenant", "integer", tenant),
+        arg("memory_ids", "bigint[]", memory_ids),
+        arg("width", "integer", width),
+        arg("characters", "integer", characters),
     )
 
 
