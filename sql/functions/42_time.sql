@@ -149,23 +149,16 @@ begin
 end $$;
 comment on function memdb._time_spans (integer, integer[], text, double precision) is 'What a query''s dates mean in a scope: spans of time, and what lying in one is worth.';
 
--- _time_bonus: what a moment is worth for the spans a query names: the best of them, a third less with each day outside.
+-- _time_fade: how near a moment is to a span of time: 1 inside, a third less with each day outside.
 --
--- worth x exp(-days / 3), in whole days begun, at most 100: exp of less is an error in PostgreSQL. 0
--- where there is no span.
-create or replace function memdb._time_bonus (
-  p_at      timestamptz,
-  p_from_at timestamptz[],
-  p_to_at   timestamptz[],
-  p_worth   double precision[]
-)
+-- exp(-days / 3), in whole days begun, at most 100: of less, exp is an error in PostgreSQL.
+create or replace function memdb._time_fade (p_at timestamptz, p_from_at timestamptz, p_to_at timestamptz)
   returns double precision
   language sql immutable parallel safe
 begin atomic
-  select coalesce(max(s.worth * exp(-least(100, case
-           when p_at < s.from_at then ceil(extract(epoch from s.from_at - p_at) / 86400)
-           when p_at >= s.to_at then floor(extract(epoch from p_at - s.to_at) / 86400) + 1
-           else 0 end)::double precision / 3)), 0)
-    from unnest(p_from_at, p_to_at, p_worth) s (from_at, to_at, worth);
+  select exp(-least(100, case
+    when p_at < p_from_at then ceil(date_part('epoch', p_from_at - p_at) / 86400)
+    when p_at >= p_to_at then floor(date_part('epoch', p_at - p_to_at) / 86400) + 1
+    else 0 end) / 3);
 end;
-comment on function memdb._time_bonus (timestamptz, timestamptz[], timestamptz[], double precision[]) is 'What a moment is worth for the spans a query names: the best of them, a third less with each day outside.';
+comment on function memdb._time_fade (timestamptz, timestamptz, timestamptz) is 'How near a moment is to a span of time: 1 inside, a third less with each day outside.';

@@ -31,7 +31,8 @@ comment on function memdb._is_named (text, text, text) is 'Whether a query names
 -- _pool: the candidates worth ranking, with what is known of each.
 --
 -- The first arrays are those of _context_rows with their _window_scores. In come the p_limit best
--- of what the hits brought, everything the vector leg found, and the fresh events. closeness is
+-- of what the hits brought, everything the vector leg found, and the fresh events. keyword takes in
+-- what the moment is worth for the best of the spans the query names. closeness is
 -- the cosine above the pool's mean, plus a tenth of that of each neighbour; 0 without a vector.
 -- bonus is what a memory's own factors add to its log odds, 0.4 where the query names its speaker,
 -- and -0.3 for a text that ends in a question mark: it asks, it does not tell.
@@ -72,8 +73,9 @@ begin
   return query
     with row as materialized (
       select r.memory_id, r.version, r.namespace_id, r.factor, r.place, r.by_hit, r.cause, r.asks,
-             r.keyword + case when p_from_at is null then 0 else memdb._time_bonus(r.occurred_at, p_from_at, p_to_at, p_worth) end
-               as keyword
+             r.keyword + case when p_from_at is null then 0 else
+               (select max(s.worth * memdb._time_fade(r.occurred_at, s.from_at, s.to_at))
+                  from unnest(p_from_at, p_to_at, p_worth) s (from_at, to_at, worth)) end as keyword
         from unnest(p_memory_ids, p_versions, p_occurred_at, p_in, p_factors, p_places, p_by_hit, p_keyword, p_causes, p_asks)
              r (memory_id, version, occurred_at, namespace_id, factor, place, by_hit, keyword, cause, asks)),
     pooled as materialized (
@@ -116,9 +118,11 @@ begin
       left join close c on c.place = p.place
     union all
     select null, null, e.event_id,
-           f.score + case when p_from_at is null then 0 else memdb._time_bonus(e.occurred_at, p_from_at, p_to_at, p_worth) end, 0,
+           f.score + case when p_from_at is null then 0 else
+             (select max(s.worth * memdb._time_fade(e.occurred_at, s.from_at, s.to_at))
+                from unnest(p_from_at, p_to_at, p_worth) s (from_at, to_at, worth)) end, 0,
            case when memdb._is_named(e.speaker, p_query, v_words) then 0.4 else 0 end
-           - case when right(rtrim(e.text, E' \t\r\n'), 1) in ('?', '？') then 0.3 else 0 end
+           - case when right(rtrim(right(e.text, 20), E' \t\r\n'), 1) in ('?', '？') then 0.3 else 0 end
       from unnest(p_event_ids, p_fresh) f (event_id, score)
       join memdb.event e on e.tenant_id = p_tenant and e.event_id = f.event_id;
 end $$;

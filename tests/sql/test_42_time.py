@@ -1,5 +1,6 @@
 """Dates named in a query, in English and Chinese."""
 
+import math
 from datetime import date
 
 import pytest
@@ -131,13 +132,11 @@ def test_chinese_numbers_are_read(db, number):
     ],
 )
 def test_a_time_near_a_span_counts_by_whole_days(db, at, days):
-    bonus = db.execute(
-        "select memdb._time_bonus(%s, '{2024-05-08Z}', '{2024-05-10Z}', '{6}')", [at]
-    ).fetchone()[0]
-    assert bonus == pytest.approx(6 * 2.718281828459045 ** (-days / 3))
+    row = db.execute("select memdb._time_fade(%s, '2024-05-08Z', '2024-05-10Z')", [at]).fetchone()
+    assert row[0] == pytest.approx(math.exp(-days / 3))
 
 
 @pytest.mark.parametrize("at", ["4713-01-01 BC", "0001-01-01", "1970-01-01", "9999-12-31"])
 def test_a_time_far_away_counts_nothing(db, at):
-    row = db.execute("select memdb._time_bonus(%s, '{2024-05-08Z}', '{2024-05-10Z}', '{6}')", [at])
+    row = db.execute("select memdb._time_fade(%s, '2024-05-08Z', '2024-05-10Z')", [at])
     assert row.fetchone()[0] == pytest.approx(0, abs=1e-9)
