@@ -14,7 +14,9 @@ __all__ = ["Settings"]
 class Settings(BaseSettings):
     """What memdb takes from the environment; `Settings()` reads it afresh."""
 
-    model_config = SettingsConfigDict(env_prefix="MEMDB_", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="MEMDB_", extra="ignore", frozen=True, protected_namespaces=()
+    )
 
     dsn: str | None = Field(
         default=None,
@@ -47,6 +49,24 @@ class Settings(BaseSettings):
     embeddings_passage_prefix: str = Field(
         default="", description="What the model wants before a stored text, space included."
     )
+    model: str | None = Field(
+        default=None, description="Chat model the pipeline asks; empty: rules without a model."
+    )
+    model_url: str | None = Field(
+        default=None, description="Base URL of its OpenAI-compatible endpoint; empty: OpenAI's own."
+    )
+    model_api_key: SecretStr | None = Field(default=None, description="Its key.")
+    model_timeout: float = Field(
+        default=120.0, gt=0, description="Seconds an answer of the chat model may take."
+    )
+    reranker: str = Field(
+        default="none",
+        description="Name of the reranker, the URL of a rerank endpoint, `auto` or `none`.",
+    )
+    reranker_model: str | None = Field(
+        default=None, description="Model to ask for at the URL, if it serves several."
+    )
+    reranker_api_key: SecretStr | None = Field(default=None, description="Its key.")
     pool_min_size: int = Field(default=1, ge=0, description="Connections kept open.")
     pool_max_size: int = Field(default=8, ge=1, description="Connections at most.")
     pool_timeout: float = Field(default=30.0, gt=0, description="Seconds to wait for a connection.")

@@ -67,7 +67,9 @@ class ModelLink:
         asked = [
             (place, draft)
             for place, draft in enumerate(drafts)
-            if decisions[place].action != "confirm" and draft.candidates
+            if decisions[place].action != "confirm"
+            and draft.candidates
+            and not any(candidate.is_same for candidate in draft.candidates)
         ]
         found = ask_in_batches(
             asked, context, lambda batch, can_split: self._ask(batch, decisions, context, can_split)

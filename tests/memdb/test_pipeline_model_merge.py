@@ -290,11 +290,16 @@ def test_a_memory_is_not_tied_to_itself():
 
 def test_what_is_confirmed_or_without_candidates_is_not_asked_about():
     model = ScriptedModel([])
-    drafts = [draft("a", candidate("b")), draft("c", entities=(Entity("C"),))]
-    decisions = [Decision("confirm", Target(1, 1)), Decision()]
+    same = candidate("d", 2, is_same=True)
+    drafts = [
+        draft("a", candidate("b")),
+        draft("c", entities=(Entity("C"),)),
+        draft("d", candidate("e"), same),
+    ]
+    decisions = [Decision("confirm", Target(1, 1)), Decision(), Decision()]
     links = ModelLink(model).link(drafts, decisions, context())
     assert model.calls == []
-    assert [one.edges for one in links] == [(), ()]
+    assert [one.edges for one in links] == [(), (), ()]
     assert links[1].entities == (Entity("C"),)
 
 
