@@ -8,6 +8,7 @@ from typing import Any
 from memdb.times import parse_time
 
 __all__ = [
+    "ActivatedModel",
     "AppendedEvent",
     "ClaimedEvent",
     "EdgeRef",
@@ -21,6 +22,7 @@ __all__ = [
     "Hit",
     "MemoryRef",
     "MemoryRow",
+    "NearMemory",
     "Neighbour",
     "Passage",
     "PendingEmbedding",
@@ -35,6 +37,8 @@ __all__ = [
     "TenantRef",
     "TruthChange",
     "Turn",
+    "VectorIndex",
+    "VectorIndexProgress",
 ]
 
 
@@ -268,6 +272,46 @@ class EmbeddingModel:
 
 
 @dataclass(frozen=True, slots=True)
+class ActivatedModel:
+    """What activating an encoder found: the one before, and memories without its vectors."""
+
+    previous: str | None
+    missing: int
+
+
+@dataclass(frozen=True, slots=True)
+class NearMemory:
+    """A memory found by its vector alone, with the cosine."""
+
+    rank: int
+    memory_id: int
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True)
+class VectorIndex:
+    """A nearest-neighbour index that is there or should be, and the statement to run for it."""
+
+    action: str
+    name: str
+    model: str | None
+    namespace: str | None
+    vectors: int | None
+    bytes: int | None
+    statement: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class VectorIndexProgress:
+    """How far the build of a nearest-neighbour index is."""
+
+    name: str
+    phase: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
 class EnqueuedEmbeddings:
     """How many memories one step queued, and the last one it looked at; None: all are done."""
 
@@ -400,8 +444,10 @@ class RecallResult:
     """What a recall found, best first; iterate it, or take `hits`.
 
     `degraded` names what went wrong on the way, each time making the answer poorer but not
-    wrong: `encoder` (no vector could be made of the query), `time` (cut short). `legs` are the
-    ways that found something. `elapsed_ms` is measured at the caller, encoding included.
+    wrong: `encoder` (no vector could be made of the query), `time` (cut short), `rerank` (the
+    reranker failed). `legs` are the ways that found something, and `rerank` where a reranker put
+    the hits in order, which it does not if it does not know the language of the query.
+    `elapsed_ms` is measured at the caller, encoding and reranking included.
     """
 
     hits: tuple[Hit, ...]

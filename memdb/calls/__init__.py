@@ -92,18 +92,24 @@ from memdb.calls.truth import (
 )
 from memdb.calls.upkeep import check_consistency, fold_keyword_stats, health
 from memdb.calls.vector import (
+    activate_embedding_model,
     compose_passages,
+    drop_embedding_model,
     enqueue_embeddings,
     fail_embedding,
     list_embedding_models,
+    nearest_memories,
     pending_embeddings,
     record_embeddings,
     register_embedding_model,
+    vector_index_plan,
+    vector_index_progress,
 )
 from memdb.statement import Call
 
 __all__ = [
     "Call",
+    "activate_embedding_model",
     "add_premises",
     "append_events",
     "check_consistency",
@@ -118,6 +124,7 @@ __all__ = [
     "cypher",
     "decide_review",
     "diff_versions",
+    "drop_embedding_model",
     "due_summaries",
     "effective_policy",
     "enqueue_embeddings",
@@ -146,6 +153,7 @@ __all__ = [
     "merge_entities",
     "model_budgets",
     "model_spend",
+    "nearest_memories",
     "neighbours",
     "open_conflicts",
     "open_model_call",
@@ -179,4 +187,6 @@ __all__ = [
     "supersede_memory",
     "switch_graph",
     "trace_memory",
+    "vector_index_plan",
+    "vector_index_progress",
 ]

@@ -4,16 +4,21 @@ from collections.abc import Sequence
 
 from memdb import types as t
 from memdb.statement import Call, Item, arg, call, nothing
-from memdb.wire import as_jsonb
+from memdb.wire import array_text, as_jsonb
 
 __all__ = [
+    "activate_embedding_model",
     "compose_passages",
+    "drop_embedding_model",
     "enqueue_embeddings",
     "fail_embedding",
     "list_embedding_models",
+    "nearest_memories",
     "pending_embeddings",
     "record_embeddings",
     "register_embedding_model",
+    "vector_index_plan",
+    "vector_index_progress",
 ]
 
 
@@ -96,3 +101,58 @@ def fail_embedding(tenant: int, model: str, memory: int, version: int, error: st
         arg("version", "integer", version),
         arg("error", "text", error),
     )
+
+
+def activate_embedding_model(
+    tenant: int, model: str, allow_missing: bool = False
+) -> Call[t.ActivatedModel]:
+    """Make an encoder the one whose vectors recall searches."""
+    return call(
+        "activate_embedding_model",
+        t.ActivatedModel,
+        arg("tenant", "integer", tenant),
+        arg("model", "text", model),
+        arg("allow_missing", "boolean", allow_missing),
+    )
+
+
+def drop_embedding_model(tenant: int, model: str, limit: int = 10000) -> Call[int]:
+    """Delete the vectors of an encoder, one bounded step; returns how many rows are left."""
+    return call(
+        "drop_embedding_model",
+        int,
+        arg("tenant", "integer", tenant),
+        arg("model", "text", model),
+        arg("limit", "integer", limit),
+    )
+
+
+def nearest_memories(
+    tenant: int,
+    model: str,
+    vector: Sequence[float],
+    namespaces: Sequence[str] | None = None,
+    user: str | None = None,
+    k: int = 10,
+) -> Call[t.NearMemory]:
+    """Return the memories nearest to a vector by a named encoder."""
+    return call(
+        "nearest_memories",
+        t.NearMemory,
+        arg("tenant", "integer", tenant),
+        arg("model", "text", model),
+        arg("vector", "real[]", array_text(vector)),
+        arg("namespaces", "text[]", namespaces),
+        arg("user", "text", user),
+        arg("k", "integer", k),
+    )
+
+
+def vector_index_plan(tenant: int) -> Call[t.VectorIndex]:
+    """Return the nearest-neighbour indexes a tenant has and should have."""
+    return call("vector_index_plan", t.VectorIndex, arg("tenant", "integer", tenant))
+
+
+def vector_index_progress() -> Call[t.VectorIndexProgress]:
+    """Return how far the builds of nearest-neighbour indexes are that run now."""
+    return call("vector_index_progress", t.VectorIndexProgress)

@@ -2,10 +2,43 @@
 --
 -- Vectors are unit length, so the negative inner product orders as the cosine does and is the
 -- cheapest distance. The hot table holds current versions only; archived ones are cold.
+--
+-- A nearest-neighbour index over everybody's vectors starves small scopes: it filters after, and
+-- comes back with few rows or none. So an index holds one scope alone, a large namespace or a
+-- whole tenant (83), smaller scopes are measured row by row, and a filter that leaves too
+-- little of what an index finds is answered row by row as well. Figures: docs/decisions/0005.
+
+-- _model_vector: a vector as a model's rows are stored: half precision, length 1.
+--
+-- Raises MD004 for another dimension, NaN, infinity or length 0.
+create or replace function memdb._model_vector (p_dimensions integer, p_vector real[])
+  returns halfvec
+  language plpgsql immutable
+as $$
+declare
+  v_vector vector;
+  v_reason text;
+begin
+  begin
+    v_vector := p_vector::vector;
+    v_reason := case
+      when v_vector is null then 'a vector is required'
+      when vector_dims(v_vector) <> p_dimensions then format('expected %s dimensions, got %s', p_dimensions, vector_dims(v_vector))
+      when vector_norm(v_vector) = 0 then 'a vector of length 0 has no direction' end;
+  exception when data_exception or program_limit_exceeded or array_subscript_error then
+    v_reason := sqlerrm;
+  end;
+  if v_reason is not null then
+    perform memdb._raise('MD004', v_reason, jsonb_build_object('field', 'vector'),
+      'Encode the query with the model whose vectors are searched.');
+  end if;
+  return l2_normalize(v_vector)::halfvec;
+end $$;
+comment on function memdb._model_vector (integer, real[]) is 'A vector as a model''s rows are stored: half precision, length 1.';
 
 -- _query_vector: the query's vector as the active model's rows are stored: half precision, length 1.
 --
--- Raises MD105 where the tenant has no active model, MD004 for another dimension, NaN, infinity or length 0.
+-- Raises MD105 where the tenant has no active model, MD004 as _model_vector.
 create or replace function memdb._query_vector (
   p_tenant integer,
   p_vector real[],
@@ -16,8 +49,6 @@ create or replace function memdb._query_vector (
 as $$
 declare
   v_dimensions integer;
-  v_vector     vector;
-  v_reason     text;
 begin
   select m.model_id, m.dimensions into model_id, v_dimensions
     from memdb.embedding_model m where m.tenant_id = p_tenant and m.state = 'active';
@@ -25,30 +56,172 @@ begin
     perform memdb._raise('MD105', 'the tenant has no embedding model', null,
       'Register the encoder first: memdb.register_embedding_model(tenant, name, dimensions); or recall without a vector.');
   end if;
-  begin
-    v_vector := p_vector::vector;
-    v_reason := case
-      when vector_dims(v_vector) <> v_dimensions then format('expected %s dimensions, got %s', v_dimensions, vector_dims(v_vector))
-      when vector_norm(v_vector) = 0 then 'a vector of length 0 has no direction' end;
-  exception when data_exception or program_limit_exceeded or array_subscript_error then
-    v_reason := sqlerrm;
-  end;
-  if v_reason is not null then
-    perform memdb._raise('MD004', v_reason, jsonb_build_object('field', 'vector'),
-      'Encode the query with the active model of the tenant.');
-  end if;
-  vector := l2_normalize(v_vector)::halfvec;
+  vector := memdb._model_vector(v_dimensions, p_vector);
 end $$;
 comment on function memdb._query_vector (integer, real[]) is 'The query''s vector as the active model''s rows are stored: half precision, length 1.';
+
+-- _ann_rows: from how many vectors on a scope gets a nearest-neighbour index.
+--
+-- Measuring a row costs about 2 microseconds and as much again for every 2 KB of vector, an index
+-- about as much as 2,000 to 4,000 rows of 384 dimensions, and half a millisecond and more with
+-- each row written. So: 10,000 rows up to 384 dimensions, 2,400 at 3,072.
+create or replace function memdb._ann_rows (p_dimensions integer)
+  returns integer
+  language sql immutable parallel safe
+begin atomic
+  select least(10000, 10000 * 900 / (2 * p_dimensions + 132));
+end;
+comment on function memdb._ann_rows (integer) is 'From how many vectors on a scope gets a nearest-neighbour index.';
+
+-- _ann_name: the name of the nearest-neighbour index of a scope; namespace 0 is the whole tenant.
+create or replace function memdb._ann_name (p_tenant integer, p_model integer, p_namespace integer)
+  returns text
+  language sql immutable parallel safe
+begin atomic
+  select format('embedding_ann_%s_%s_%s_idx', p_tenant, p_model, p_namespace);
+end;
+comment on function memdb._ann_name (integer, integer, integer) is 'The name of the nearest-neighbour index of a scope; namespace 0 is the whole tenant.';
+
+-- _ann_scopes: the namespaces of a tenant that have an index of a model ready for use; 0 is the whole tenant.
+--
+-- The catalog is the only list there is: it cannot say anything else than what the planner finds.
+-- An index that is being built, or whose build failed, is not valid and not used.
+create or replace function memdb._ann_scopes (p_tenant integer, p_model integer)
+  returns integer[]
+  language sql stable
+begin atomic
+  select coalesce(array_agg(split_part(c.relname, '_', 5)::integer), '{}')
+    from pg_catalog.pg_index i
+    join pg_catalog.pg_class c on c.oid = i.indexrelid
+   where i.indrelid = 'memdb.embedding'::regclass and i.indisvalid
+     and starts_with(c.relname, format('embedding_ann_%s_%s_', p_tenant, p_model));
+end;
+comment on function memdb._ann_scopes (integer, integer) is 'The namespaces of a tenant that have an index of a model ready for use; 0 is the whole tenant.';
+
+-- _owned_rows: how many vectors of a scope are a user's or nobody's, counted up to p_most.
+--
+-- Dynamic for the reason given at _nearest_exact.
+create or replace function memdb._owned_rows (p_tenant integer, p_namespaces integer[], p_user text, p_model integer, p_most integer)
+  returns integer
+  language plpgsql stable
+as $$
+declare
+  v_rows integer;
+begin
+  execute $sql$
+    select count(*)
+      from ((select from memdb.embedding e
+              where e.tenant_id = $1 and e.model_id = $2 and e.namespace_id = any ($3) and e.user_id = $4 limit $5)
+            union all
+            (select from memdb.embedding e
+              where e.tenant_id = $1 and e.model_id = $2 and e.namespace_id = any ($3) and e.user_id is null limit $5)) r
+    $sql$
+    into v_rows using p_tenant, p_model, p_namespaces, p_user, p_most;
+  return v_rows;
+end $$;
+comment on function memdb._owned_rows (integer, integer[], text, integer, integer) is 'How many vectors of a scope are a user''s or nobody''s, counted up to p_most.';
+
+-- _vector_strategy: how the nearest vectors of a scope are found.
+--
+-- indexes: the scopes whose index is searched, 0 the whole tenant's, empty where every row is
+-- measured; rest: the namespaces measured beside them. A session, and a user who owns little, are
+-- measured. A list of namespaces is searched one by one, unless they are more than 8, or hold too much
+-- without an index: then in the tenant's index, if at least a twentieth of it is theirs.
+create or replace function memdb._vector_strategy (
+  p_tenant     integer,
+  p_namespaces integer[],
+  p_user       text,
+  p_sessions   bigint[],
+  p_model      integer,
+  p_vector     halfvec,
+  out indexes integer[],
+  out rest    integer[]
+)
+  language plpgsql stable
+as $$
+declare
+  v_rows   integer := memdb._ann_rows(vector_dims(p_vector));
+  v_have   integer[] := case when p_sessions is null then memdb._ann_scopes(p_tenant, p_model) else '{}' end;
+  v_within integer[] := p_namespaces;
+  v_sizes  record;
+begin
+  indexes := '{}';
+  if v_have = '{}' then
+    return;
+  end if;
+  if v_within is null then
+    v_within := array(select n.namespace_id from memdb.namespace n where n.tenant_id = p_tenant);
+  end if;
+  if p_user is not null and memdb._owned_rows(p_tenant, v_within, p_user, p_model, v_rows) < v_rows then
+    return;
+  end if;
+  rest := array(select w.id from unnest(v_within) w (id) where w.id <> all (v_have));
+  indexes := array(select w.id from unnest(v_within) w (id) where w.id = any (v_have));
+  if 0 = any (v_have) then
+    select sum(s.documents) as all_rows, sum(s.documents) filter (where s.namespace_id = any (v_within)) as within,
+           sum(s.documents) filter (where s.namespace_id = any (rest)) as rest
+      into v_sizes
+      from memdb.namespace_stat s where s.tenant_id = p_tenant;
+    if p_namespaces is null
+       or ((cardinality(indexes) > 8 or v_sizes.rest > v_rows) and v_sizes.within * 20 >= v_sizes.all_rows) then
+      indexes := '{0}';
+      rest := '{}';
+    end if;
+  end if;
+end $$;
+comment on function memdb._vector_strategy (integer, integer[], text, bigint[], integer, halfvec) is 'How the nearest vectors of a scope are found.';
 
 -- _nearest_exact: the nearest vectors of a scope, every one of them measured.
 --
 -- Rows of embedding repeat what never changes (namespace, user, type), so these filters cost no
 -- look-up; a session is few rows, found by its own index; the caller applies the rest. `+ 0` keeps
--- the planner from answering with a nearest-neighbour index, which would filter afterwards and
--- come back with too few rows. With and without namespaces are two statements: "null or any of"
--- in one would use no index. Cold vectors are read where archived memories are asked for.
+-- the planner from answering with a nearest-neighbour index. Dynamic, so that it is planned for
+-- these very namespaces: a plan for any of them takes a small one for a tenth of the table, and
+-- reads it all.
 create or replace function memdb._nearest_exact (
+  p_tenant     integer,
+  p_namespaces integer[],
+  p_user       text,
+  p_sessions   bigint[],
+  p_types      text[],
+  p_model      integer,
+  p_vector     halfvec,
+  p_limit      integer
+)
+  returns table (memory_id bigint, version integer, similarity double precision)
+  language plpgsql stable rows 50
+as $$
+declare
+  c_scope constant text := 'select e.memory_id, e.version, (e.vector <#> $3) + 0 as distance from memdb.embedding e'
+    || ' where e.tenant_id = $1 and e.model_id = $2'
+    || case when p_namespaces is not null or p_user is not null then ' and e.namespace_id = any ($4)' else '' end
+    || case when p_types is not null then ' and e.type = any ($5)' else '' end;
+begin
+  if p_sessions is not null then
+    return query
+      select m.memory_id, m.version, -(e.vector <#> p_vector)
+        from memdb.memory m
+        join memdb.embedding e
+          on e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = m.memory_id and e.version = m.version
+       where m.tenant_id = p_tenant and m.session_id = any (p_sessions)
+       order by 3 desc, 1
+       limit p_limit;
+    return;
+  end if;
+  -- Two scans for a user, its own and nobody's: "null or equal" in one would use no index.
+  return query execute
+    'select n.memory_id, n.version, -n.distance from ('
+    || c_scope || case when p_user is not null then ' and e.user_id = $6 union all ' || c_scope || ' and e.user_id is null' else '' end
+    || ' order by 3, 1 limit $7) n'
+    using p_tenant, p_model, p_vector,
+          coalesce(p_namespaces, case when p_user is not null then array(
+            select n.namespace_id from memdb.namespace n where n.tenant_id = p_tenant) end),
+          p_types, p_user, p_limit;
+end $$;
+comment on function memdb._nearest_exact (integer, integer[], text, bigint[], text[], integer, halfvec, integer) is 'The nearest vectors of a scope, every one of them measured.';
+
+-- _nearest_cold: the nearest vectors of archived memories, every one of them measured.
+create or replace function memdb._nearest_cold (
   p_tenant     integer,
   p_namespaces integer[],
   p_user       text,
@@ -60,57 +233,72 @@ create or replace function memdb._nearest_exact (
   p_limit      integer
 )
   returns table (memory_id bigint, version integer, similarity double precision)
+  language sql stable rows 50
+begin atomic
+  select m.memory_id, m.version, -(e.vector <#> p_vector)
+    from memdb.embedding_cold e
+    join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = e.memory_id and m.version = e.version
+   where e.tenant_id = p_tenant and e.model_id = p_model
+     and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
+   order by 3 desc, 1
+   limit p_limit;
+end;
+comment on function memdb._nearest_cold (integer, integer[], text, bigint[], text[], text[], integer, halfvec, integer) is 'The nearest vectors of archived memories, every one of them measured.';
+
+-- _nearest_indexed: what the indexes of a strategy find: of each the p_limit nearest, and of these what passes the filters.
+--
+-- Beside that one row an index without a memory: the similarity down to which it has told all, 2
+-- where it came back with fewer rows than it was asked for. A partial index is used only where
+-- its condition stands in the statement as numbers, hence the dynamic SQL. What is found is
+-- filtered after; iterative makes up for rows that were deleted and not vacuumed yet.
+create or replace function memdb._nearest_indexed (
+  p_tenant     integer,
+  p_namespaces integer[],
+  p_user       text,
+  p_types      text[],
+  p_model      integer,
+  p_vector     halfvec,
+  p_indexes    integer[],
+  p_limit      integer
+)
+  returns table (memory_id bigint, version integer, similarity double precision)
   language plpgsql stable rows 50
 as $$
+declare
+  v_namespace integer;
 begin
-  if p_sessions is not null then
-    return query
-      select m.memory_id, m.version, -(e.vector <#> p_vector)
-        from memdb.memory m
-        join memdb.embedding e
-          on e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = m.memory_id and e.version = m.version
-       where m.tenant_id = p_tenant and m.session_id = any (p_sessions)
-       order by 3 desc, 1
-       limit p_limit;
-  elsif p_namespaces is not null then
-    return query
-      select n.memory_id, n.version, -n.distance
-        from (select e.memory_id, e.version, (e.vector <#> p_vector) + 0 as distance
-                from memdb.embedding e
-               where e.tenant_id = p_tenant and e.model_id = p_model and e.namespace_id = any (p_namespaces)
-                 and (p_user is null or e.user_id is null or e.user_id = p_user)
-                 and (p_types is null or e.type = any (p_types))
-               order by 3, 1
-               limit p_limit) n;
-  else
-    return query
-      select n.memory_id, n.version, -n.distance
-        from (select e.memory_id, e.version, (e.vector <#> p_vector) + 0 as distance
-                from memdb.embedding e
-               where e.tenant_id = p_tenant and e.model_id = p_model
-                 and (p_user is null or e.user_id is null or e.user_id = p_user)
-                 and (p_types is null or e.type = any (p_types))
-               order by 3, 1
-               limit p_limit) n;
-  end if;
-  if 'archive' = any (p_statuses) then
-    return query
-      select m.memory_id, m.version, -(e.vector <#> p_vector)
-        from memdb.embedding_cold e
-        join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = e.memory_id and m.version = e.version
-       where e.tenant_id = p_tenant and e.model_id = p_model
-         and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
-       order by 3 desc, 1
-       limit p_limit;
-  end if;
+  -- Not in a `set` clause of the function: that fails in a session that has not loaded pgvector.
+  perform set_config('hnsw.ef_search', least(1000, greatest(100, 2 * p_limit))::text, true),
+          set_config('hnsw.iterative_scan', 'relaxed_order', true);
+  foreach v_namespace in array p_indexes loop
+    return query execute format(
+      $sql$
+      with near as materialized (
+        select e.memory_id, e.version, e.namespace_id, e.user_id, e.type, -(e.vector <#> $1) as similarity
+          from memdb.embedding e
+         where e.tenant_id = %1$s and e.model_id = %2$s%3$s
+         order by e.vector::halfvec(%4$s) <#> $1::halfvec(%4$s)
+         limit %5$s)
+      select n.memory_id, n.version, n.similarity
+        from near n
+       where ($2 is null or n.namespace_id = any ($2)) and ($3 is null or n.user_id is null or n.user_id = $3)
+         and ($4 is null or n.type = any ($4))
+      union all
+      select null, null, case when count(*) < %5$s then 2 else min(n.similarity) end from near n
+      $sql$,
+      p_tenant, p_model, case when v_namespace > 0 then ' and e.namespace_id = ' || v_namespace else '' end,
+      vector_dims(p_vector), p_limit)
+      using p_vector, p_namespaces, p_user, p_types;
+  end loop;
 end $$;
-comment on function memdb._nearest_exact (integer, integer[], text, bigint[], text[], text[], integer, halfvec, integer) is 'The nearest vectors of a scope, every one of them measured.';
+comment on function memdb._nearest_indexed (integer, integer[], text, text[], integer, halfvec, integer[], integer) is 'What the indexes of a strategy find: of each the p_limit nearest, and of these what passes the filters.';
 
 -- _vector_leg: the memories nearest to the query, best first, with their cosine.
 --
--- The place where the strategy is chosen; so far every scope is scanned exactly. Status and
--- session are looked up only for the nearest rows: where too few of them pass, the search is
--- repeated eight times as deep.
+-- Status and session are looked up only for the nearest rows. Hits are certain down to the horizon: the similarity
+-- below which some source may hold more. Where too few certain ones pass, the
+-- search is repeated eight times as deep; indexes that were asked twice in vain give way to
+-- measuring every row, which ends when there is nothing left to measure.
 create or replace function memdb._vector_leg (
   p_tenant     integer,
   p_namespaces integer[],
@@ -127,26 +315,47 @@ create or replace function memdb._vector_leg (
   language plpgsql stable
 as $$
 declare
-  v_depth integer := p_limit + 20;
-  v_seen  integer;
+  v_depth   integer := p_limit + 20;
+  v_how     record;
+  v_horizon double precision;
 begin
-  loop
+  if p_limit < 1 or p_vector is null then
+    return;
+  end if;
+  v_how := memdb._vector_strategy(p_tenant, p_namespaces, p_user, p_sessions, p_model, p_vector);
+  for v_try in 1 .. 100 loop
     select array_agg(r.memory_id order by r.place) filter (where r.is_wanted and r.place <= p_limit),
            array_agg(r.similarity order by r.place) filter (where r.is_wanted and r.place <= p_limit),
-           count(*)
-      into memory_ids, scores, v_seen
-      from (select n.memory_id, n.similarity, m.is_wanted,
+           greatest(max(r.similarity) filter (where r.memory_id is null),
+                    case when count(*) filter (where r.source = 2) = v_depth then min(r.similarity) filter (where r.source = 2) end,
+                    case when count(*) filter (where r.source = 3) = v_depth then min(r.similarity) filter (where r.source = 3) end)
+      into memory_ids, scores, v_horizon
+      from (select n.source, n.memory_id, n.similarity, m.is_wanted,
                    row_number() over (partition by m.is_wanted order by n.similarity desc, n.memory_id) as place
-              from memdb._nearest_exact(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_model, p_vector,
-                     v_depth) n
-              cross join lateral (
+              from (select 1 as source, i.*
+                      from memdb._nearest_indexed(p_tenant, p_namespaces, p_user, p_types, p_model, p_vector, v_how.indexes, v_depth) i
+                    union all
+                    select 2, x.*
+                      from memdb._nearest_exact(p_tenant, case when v_how.indexes = '{}' then p_namespaces else v_how.rest end,
+                             p_user, p_sessions, p_types, p_model, p_vector, v_depth) x
+                     where v_how.indexes = '{}' or v_how.rest <> '{}'
+                    union all
+                    select 3, c.*
+                      from memdb._nearest_cold(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_model,
+                             p_vector, v_depth) c
+                     where 'archive' = any (p_statuses)) n
+              left join lateral (
                 select memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
                        and m.version = n.version as is_wanted
                   from memdb.memory m
                  where m.tenant_id = p_tenant and m.memory_id = n.memory_id
-                offset 0) m) r;
-    exit when cardinality(memory_ids) >= p_limit or v_seen < v_depth;
-    v_depth := v_depth * 8;
+                offset 0) m on true) r;
+    exit when v_horizon is null or scores[p_limit] >= v_horizon;
+    if v_try >= 2 and v_how.indexes <> '{}' then
+      v_how.indexes := '{}';
+    else
+      v_depth := v_depth * 8;
+    end if;
   end loop;
 end $$;
 comment on function memdb._vector_leg (integer, integer[], text, bigint[], text[], text[], integer, halfvec, integer) is 'The memories nearest to the query, best first, with their cosine.';

@@ -73,6 +73,7 @@ begin
         ('trace_memory', 'memdb_reader'), ('recall', 'memdb_reader'),
         ('model_budgets', 'memdb_reader'), ('model_spend', 'memdb_reader'), ('session_context', 'memdb_reader'),
         ('summary_material', 'memdb_reader'),
+        ('nearest_memories', 'memdb_reader'),
         -- writing
         ('add_premises', 'memdb_writer'), ('append_events', 'memdb_writer'), ('claim_events', 'memdb_writer'),
         ('claim_rederivations', 'memdb_writer'), ('complete_rederivations', 'memdb_writer'),
@@ -88,7 +89,7 @@ begin
         ('fail_embedding', 'memdb_writer'), ('fold_keyword_stats', 'memdb_writer'),
         ('merge_entities', 'memdb_writer'), ('pending_embeddings', 'memdb_writer'),
         ('record_embeddings', 'memdb_writer'), ('record_memories', 'memdb_writer'),
-        ('register_embedding_model', 'memdb_writer'), ('relate_memories', 'memdb_writer'),
+        ('activate_embedding_model', 'memdb_writer'), ('register_embedding_model', 'memdb_writer'), ('relate_memories', 'memdb_writer'),
         ('restore_event', 'memdb_writer'), ('restore_memory', 'memdb_writer'), ('retract_event', 'memdb_writer'),
         ('retract_memory', 'memdb_writer'), ('supersede_memory', 'memdb_writer'),
         -- called as the operator by functions that run with its rights
@@ -98,6 +99,7 @@ begin
         ('_prepare_age', 'memdb_operator'), ('_require_graph', 'memdb_operator'), ('_require_operator', 'memdb_operator'),
         ('_run_cypher', 'memdb_operator'), ('_unbuild_graph', 'memdb_operator'),
         -- administering
+        ('drop_embedding_model', 'memdb_operator'), ('vector_index_plan', 'memdb_operator'), ('vector_index_progress', 'memdb_operator'),
         ('cypher', 'memdb_operator'), ('rebuild_graph', 'memdb_operator'), ('switch_graph', 'memdb_operator'),
         ('check_consistency', 'memdb_operator'), ('create_tenant', 'memdb_operator'), ('grant_agent', 'memdb_operator'), ('grant_role', 'memdb_operator'),
         ('set_namespace', 'memdb_operator'), ('set_policy', 'memdb_operator')) g (name, role)
