@@ -16,8 +16,10 @@ from memdb.commands.terminal import note, out
 from memdb.db import Db
 from memdb.locate import locate
 from memdb.notify import Notifications
+from memdb.pipeline.model_ledger import DbLedger
+from memdb.pipeline.model_stages import chat_model, model_stages
 from memdb.pipeline.process import Pipeline
-from memdb.pipeline.summaries import write_due_summaries
+from memdb.pipeline.summaries import ModelWording, Wording, write_due_summaries
 from memdb.settings import Settings
 from memdb.worker import Options, Totals, Upkeep, Worker
 
@@ -65,6 +67,9 @@ def worker(
 
     Any number of workers may run at once. One that is killed loses nothing: what it had claimed
     goes to another when its lease runs out. Ctrl-C finishes what has begun and gives back the rest.
+
+    It works by rules, or asks the chat model that MEMDB_MODEL names (MEMDB_MODEL_URL,
+    MEMDB_MODEL_API_KEY), within the tenant's budget (policy model_budget_tokens_per_day).
     """
     settings = settings_for(dsn, data_dir)
     options = Options(concurrency, batch, lease, poll)
@@ -85,13 +90,17 @@ def _working(
     size = max(settings.pool_max_size, options.concurrency + 2)
     db = Db.connect(where, settings.model_copy(update={"pool_max_size": size}))
     notifications = Notifications(where, memory.tenant_id) if listen else None
-    pipeline = Pipeline(db, memory.tenant_id, encoder=memory.encoder)
+    model = chat_model(settings)
+    ledger = DbLedger(db, memory.tenant_id)
+    stages = model_stages(model, ledger) if model else None
+    wording = ModelWording(model, ledger) if model else None
+    pipeline = Pipeline(db, memory.tenant_id, stages, encoder=memory.encoder)
     one = Worker(
         db,
         memory.tenant_id,
         pipeline,
         options=options,
-        upkeep=_upkeep(db, memory),
+        upkeep=_upkeep(db, memory, wording),
         idle=notifications.wait if notifications else None,
     )
     try:
@@ -100,10 +109,12 @@ def _working(
     finally:
         if notifications:
             notifications.close()
+        if model:
+            model.close()
         db.close()
 
 
-def _upkeep(db: Db, memory: Memory) -> list[Upkeep]:
+def _upkeep(db: Db, memory: Memory, wording: Wording | None) -> list[Upkeep]:
     """What a worker does beside: statistics, vectors, running summaries."""
 
     def fold() -> bool:
@@ -113,7 +124,9 @@ def _upkeep(db: Db, memory: Memory) -> list[Upkeep]:
         return memory.embed_pending(max_items=_ENCODED_AT_ONCE) == _ENCODED_AT_ONCE
 
     def summarise() -> bool:
-        return len(write_due_summaries(db, memory.tenant_id, limit=_SUMMARIES_AT_ONCE)) > 0
+        # A model takes its time, in which no lease is extended.
+        limit = 1 if wording else _SUMMARIES_AT_ONCE
+        return len(write_due_summaries(db, memory.tenant_id, wording, limit=limit)) > 0
 
     return [fold, embed, summarise]
 
