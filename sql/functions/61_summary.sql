@@ -51,20 +51,34 @@ begin atomic
 end;
 comment on function memdb._new_facts (integer, integer) is 'Take memory versions off the queue and count them by what they may be summed up in.';
 
+-- _find_summary: the row of the running summary of a session or of a user; none before the first.
+--
+-- Written out, since no index serves `is not distinct from`.
+create or replace function memdb._find_summary (p_tenant integer, p_namespace integer, p_session bigint, p_user text)
+  returns setof memdb.summary
+  language sql stable rows 1
+begin atomic
+  select s.* from memdb.summary s
+   where p_session is not null and s.tenant_id = p_tenant and s.namespace_id = p_namespace and s.session_id = p_session
+  union all
+  select s.* from memdb.summary s
+   where p_session is null and s.tenant_id = p_tenant and s.namespace_id = p_namespace and s.session_id is null
+     and s.user_id = p_user;
+end;
+comment on function memdb._find_summary (integer, integer, bigint, text) is 'The row of the running summary of a session or of a user; none before the first.';
+
 -- _count_facts: fold new memories into the summaries they concern, and make those due that have a reason.
 create or replace function memdb._count_facts (p_tenant integer, p_limit integer, p_now timestamptz)
   returns void
   language sql volatile
 as $$
   with wanted as materialized (
-    select f.*, s.memory_id is null and s.facts is null as is_new,
+    select f.*,
            case when f.is_done and memdb._policy(p_tenant, 'summary_after_task', f.namespace_id) = 'true' then 'task'
                 when coalesce(s.facts, 0) + f.facts >= (nullif(memdb._policy(p_tenant, 'summary_after_facts', f.namespace_id), 'null'))::integer
                 then 'facts' end as reason
       from memdb._new_facts(p_tenant, p_limit) f
-      left join memdb.summary s
-        on s.tenant_id = p_tenant and s.namespace_id = f.namespace_id
-       and s.session_id is not distinct from f.session_id and s.user_id is not distinct from f.user_id)
+      left join lateral memdb._find_summary(p_tenant, f.namespace_id, f.session_id, f.user_id) s on true)
   insert into memdb.summary as s (tenant_id, namespace_id, session_id, user_id, facts, due_at, reason)
     select p_tenant, w.namespace_id, w.session_id, w.user_id, w.facts, case when w.reason is not null then p_now end, w.reason
       from wanted w
@@ -266,9 +280,8 @@ as $$
                 then 'facts' end as reason
       from (select 1) one
       left join memdb.memory m on m.tenant_id = (p_subject).tenant_id and m.memory_id = p_memory
-      left join memdb.summary s
-        on s.tenant_id = (p_subject).tenant_id and s.namespace_id = (p_subject).namespace_id
-       and s.session_id is not distinct from (p_subject).session_id and s.user_id is not distinct from (p_subject).user_id)
+      left join lateral memdb._find_summary((p_subject).tenant_id, (p_subject).namespace_id, (p_subject).session_id,
+                                            (p_subject).user_id) s on true)
   insert into memdb.summary as s (tenant_id, namespace_id, session_id, user_id, memory_id, due_at, reason, summarised_at)
     select (p_subject).tenant_id, (p_subject).namespace_id, (p_subject).session_id, (p_subject).user_id, p_memory,
            case when j.reason is not null then p_now end, j.reason, p_now
