@@ -3,11 +3,31 @@
 -- Asked before a fact is recorded. Candidates by definer, as ids and numbers; the words come
 -- through the caller's own row security.
 
+-- _telling_terms: the terms of a text that are rarest in a namespace, at most p_limit.
+--
+-- As of the last fold; terms it has not seen come first, then longer ones. A search by these meets
+-- few memories where one by all terms would read most of the scope.
+create or replace function memdb._telling_terms (p_tenant integer, p_namespace integer, p_text text, p_limit integer)
+  returns text[]
+  language plpgsql stable
+as $$
+begin
+  return coalesce((
+    select array_agg(r.term)
+      from (select t.term
+              from unnest(memdb._query_terms(p_text)) t (term)
+              left join memdb.lexeme_stat l
+                on l.tenant_id = p_tenant and l.namespace_id = p_namespace and l.lexeme = t.term
+             order by coalesce(l.documents, 0), char_length(t.term) desc, t.term
+             limit p_limit) r), '{}');
+end $$;
+comment on function memdb._telling_terms (integer, integer, text, integer) is 'The terms of a text that are rarest in a namespace, at most p_limit.';
+
 -- _candidates_of: the memories of one scope that are like one text, the likeliest first.
 --
 -- Found by content hash, by subject and attribute of its assertions, by words and by vector. Only
 -- what holds and is of the same user (null: of no user); a text known letter by letter also where it
--- has fallen. overlap is the share of the text's terms a memory has, each term weighed by its idf.
+-- has fallen. overlap is the share of the text's ten rarest terms a memory has, weighed by idf.
 create or replace function memdb._candidates_of (
   p_tenant     integer,
   p_namespace  integer,
@@ -27,7 +47,7 @@ declare
   v_near  record;
 begin
   v_words := memdb._keyword_leg(p_tenant, array[p_namespace], p_user, null, null, array['active'],
-    memdb._query_terms(p_text), p_limit);
+    memdb._telling_terms(p_tenant, p_namespace, p_text, 10), p_limit);
   v_near := memdb._vector_leg(p_tenant, array[p_namespace], p_user, null, null, array['active'], p_model, p_vector,
     case when p_vector is null then 0 else p_limit end);
   return query
@@ -119,7 +139,7 @@ comment on function memdb._candidates (integer, jsonb, integer) is 'What find_ca
 -- model), assertions: [{subject, attribute, value}]}. p_limit 1 to 100 candidates for each item,
 -- likeliest first: the same text (is_same), then memories that assert another value of the same
 -- subject and single-valued attribute, then by similarity (cosine of the vectors; null without) or
--- overlap (0 to 1: the share of the item's words, weighed by rarity). Only memories of the same
+-- overlap (0 to 1: the share of the item's ten rarest words it has, weighed by rarity). Only memories of the same
 -- namespace and the same user. A namespace that does not exist or may not be read has none.
 -- Raises MD001, MD004 and MD105 (vector), MD301. Cost: a keyword and an exact vector search for
 -- each item, 1 to 10 ms in a scope of 10,000.

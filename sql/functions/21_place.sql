@@ -56,16 +56,17 @@ create or replace function memdb._changes_truth (p_tenant integer, p_items memdb
   language sql volatile
 begin atomic
   select exists (
-           select from unnest(p_items) i
-             join memdb.memory m
-               on m.tenant_id = p_tenant and m.namespace_id = i.namespace_id and m.external_id = i.external_id
-            where (m.content_hash <> i.content_hash or m.status <> 'active') and m.memory_id <> all (p_new))
-      or exists (
-           select from unnest(p_items) i
-             join memdb.memory m
-               on m.tenant_id = p_tenant and m.namespace_id = i.namespace_id and m.external_id is null
-              and m.content_hash = i.content_hash and m.user_id is not distinct from i.user_id
-            where i.external_id is null and m.status <> 'active' and m.memory_id <> all (p_new));
+    select from unnest(p_items) i
+      cross join lateral (
+        select from memdb.memory m
+         where m.tenant_id = p_tenant and m.namespace_id = i.namespace_id and m.external_id = i.external_id
+           and (m.content_hash <> i.content_hash or m.status <> 'active') and m.memory_id <> all (p_new)
+        union all
+        select from memdb.memory m
+         where i.external_id is null and m.tenant_id = p_tenant and m.namespace_id = i.namespace_id
+           and m.external_id is null and m.content_hash = i.content_hash and m.user_id is not distinct from i.user_id
+           and m.status <> 'active' and m.memory_id <> all (p_new)
+        offset 0) m);
 end;
 comment on function memdb._changes_truth (integer, memdb._memory_item[], bigint[]) is 'Whether a batch gives a known memory other content, or a reason to one that has fallen.';
 
@@ -90,20 +91,25 @@ comment on function memdb._sources_out (integer, memdb._memory_source[]) is 'The
 -- _lock_known: lock the memories a batch speaks of, in id order, until commit.
 --
 -- A statement of its own: what is read after it is what the last writer of these rows committed.
+-- Looked up item by item and locked by id: as a join, a plan made while the table was empty would
+-- go through all of it for each item.
 create or replace function memdb._lock_known (p_tenant integer, p_items memdb._memory_item[])
   returns void
   language sql volatile
 begin atomic
   select from memdb.memory m
    where m.tenant_id = p_tenant
-     and m.memory_id in (
-       select k.memory_id from unnest(p_items) i
-         join memdb.memory k on k.tenant_id = p_tenant and k.namespace_id = i.namespace_id and k.external_id = i.external_id
-       union all
-       select k.memory_id from unnest(p_items) i
-         join memdb.memory k on k.tenant_id = p_tenant and k.namespace_id = i.namespace_id and k.external_id is null
-          and k.content_hash = i.content_hash and k.user_id is not distinct from i.user_id
-        where i.external_id is null)
+     and m.memory_id = any (array(
+       select k.memory_id
+         from unnest(p_items) i
+         cross join lateral (
+           select f.memory_id from memdb.memory f
+            where f.tenant_id = p_tenant and f.namespace_id = i.namespace_id and f.external_id = i.external_id
+           union all
+           select f.memory_id from memdb.memory f
+            where i.external_id is null and f.tenant_id = p_tenant and f.namespace_id = i.namespace_id
+              and f.external_id is null and f.content_hash = i.content_hash and f.user_id is not distinct from i.user_id
+           offset 0) k))
    order by m.memory_id
      for no key update;
 end;
