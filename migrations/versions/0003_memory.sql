@@ -63,7 +63,8 @@ comment on function memdb.keyword_text_v1 (text, text, text, text[]) is 'The sea
 -- scope_lexemes_v1: the lexemes that tie a row to its tenant, namespace and user.
 --
 -- Each starts with a control character, so no word of a text can forge one. A user id of any
--- length is shortened to a hash: a collision costs a row that the caller's join drops again.
+-- length is shortened to a hash: a collision costs a row that the caller's join drops again. A row
+-- of no user says so too, so that "this user's and everybody's" is one look-up.
 create function memdb.scope_lexemes_v1 (
   p_tenant    integer,
   p_namespace integer,
@@ -72,10 +73,10 @@ create function memdb.scope_lexemes_v1 (
   returns text[]
   language sql immutable parallel safe
 begin atomic
-  select pg_catalog.array_remove(array[
+  select array[
     E'\x01t' || p_tenant,
     E'\x01n' || p_namespace,
-    E'\x01u' || p_tenant || '/' || pg_catalog.left(pg_catalog.md5(p_user), 16)], null);
+    E'\x01u' || p_tenant || '/' || coalesce(pg_catalog.left(pg_catalog.md5(p_user), 16), '')];
 end;
 comment on function memdb.scope_lexemes_v1 (integer, integer, text) is 'The lexemes that tie a row to its tenant, namespace and user.';
 
@@ -127,7 +128,7 @@ create unique index memory_external_idx on memdb.memory (tenant_id, namespace_id
 -- With the user: two people's "I like tea" must not merge. Without a user it is one scope of its own.
 create unique index memory_fact_idx on memdb.memory (tenant_id, namespace_id, content_hash, user_id)
   nulls not distinct where external_id is null;
-create index memory_sequence_idx on memdb.memory (tenant_id, session_id, sequence) where session_id is not null;
+create index memory_sequence_idx on memdb.memory (tenant_id, session_id, sequence, memory_id) where session_id is not null;
 -- Newest first, what happened in a span of time, and the neighbours of a memory without a session.
 create index memory_time_idx on memdb.memory (tenant_id, namespace_id, occurred_at, memory_id);
 
@@ -192,8 +193,10 @@ create table memdb.belief (
 comment on table memdb.belief is 'Spans of time in which an event or a memory was not plainly active, with cause and root cause; no row means active.';
 
 -- Every row of one correction has the same from_at (or to_at), and no other row of the tenant has it.
-create index belief_from_idx on memdb.belief (tenant_id, from_at);
-create index belief_to_idx on memdb.belief (tenant_id, to_at) where to_at is not null;
+-- The time comes first so that only the primary key serves a search by subject: of a table that was
+-- not analyzed since a great correction the planner believes that any index will do.
+create index belief_from_idx on memdb.belief (from_at, tenant_id);
+create index belief_to_idx on memdb.belief (to_at, tenant_id) where to_at is not null;
 
 create table memdb.justification (
   tenant_id        integer not null,

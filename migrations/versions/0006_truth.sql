@@ -8,8 +8,9 @@ comment on column memdb.memory_version.replaced is 'Set with retired_at: type, i
 alter table memdb.premise add column added_at timestamptz;
 comment on column memdb.premise.added_at is 'When add_premises added it; null = with its justification.';
 
--- When a root cause is gone, what still names it and is still out gets a new label.
-create index belief_root_idx on memdb.belief (tenant_id, root, root_id) where to_at is null;
+-- When a root cause is gone, what still names it and is still out gets a new label. The root comes
+-- first for the reason given with belief_from_idx.
+create index belief_root_idx on memdb.belief (root_id, root, tenant_id) where to_at is null and root is not null;
 
 -- What a decision did, so that it can be undone.
 alter table memdb.review_item add column effects jsonb not null default '{}';

@@ -18,20 +18,26 @@ comment on function memdb._begin_correction (integer) is 'Check rights, take the
 
 -- _truth_changes: what the correction made at p_now changed.
 --
--- One row per event and memory. Stale before and after: another cause keeps it out by now.
+-- One row per event and memory, of the spell that began and the one that ended. Stale before and
+-- after: another cause keeps it out by now. Grouped and not joined, since the planner takes a moment
+-- it has no statistics of for rare, and would loop.
 create or replace function memdb._truth_changes (p_tenant integer, p_now timestamptz)
   returns setof memdb._truth_change
   language sql stable rows 100
 begin atomic
-  select w.subject, w.subject_id, m.version, coalesce(b.depth, e.depth), coalesce(e.status, 'active'),
-         coalesce(b.status, m.status, 'active'), coalesce(b.cause, e.cause), coalesce(b.root, e.root), coalesce(b.root_id, e.root_id)
-    from (select b.subject, b.subject_id from memdb.belief b where b.tenant_id = p_tenant and b.from_at = p_now
-          union
-          select b.subject, b.subject_id from memdb.belief b where b.tenant_id = p_tenant and b.to_at = p_now) w
-    left join memdb.belief b
-      on b.tenant_id = p_tenant and b.subject = w.subject and b.subject_id = w.subject_id and b.from_at = p_now
-    left join memdb.belief e
-      on e.tenant_id = p_tenant and e.subject = w.subject and e.subject_id = w.subject_id and e.to_at = p_now
+  select w.subject, w.subject_id, m.version, coalesce(w.depth, w.old_depth), coalesce(w.old_status, 'active'),
+         coalesce(w.status, m.status, 'active'), coalesce(w.cause, w.old_cause), coalesce(w.root, w.old_root),
+         coalesce(w.root_id, w.old_root_id)
+    from (select s.subject, s.subject_id,
+                 max(s.status) filter (where s.is_new) as status, max(s.status) filter (where not s.is_new) as old_status,
+                 max(s.depth) filter (where s.is_new) as depth, max(s.depth) filter (where not s.is_new) as old_depth,
+                 max(s.cause) filter (where s.is_new) as cause, max(s.cause) filter (where not s.is_new) as old_cause,
+                 max(s.root) filter (where s.is_new) as root, max(s.root) filter (where not s.is_new) as old_root,
+                 max(s.root_id) filter (where s.is_new) as root_id, max(s.root_id) filter (where not s.is_new) as old_root_id
+            from (select b.*, true as is_new from memdb.belief b where b.tenant_id = p_tenant and b.from_at = p_now
+                  union all
+                  select b.*, false from memdb.belief b where b.tenant_id = p_tenant and b.to_at = p_now) s
+           group by s.subject, s.subject_id) w
     left join memdb.memory m on m.tenant_id = p_tenant and w.subject = 'memory' and m.memory_id = w.subject_id
   union all
   select 'memory', v.memory_id, v.version, 1, 'active', m.status, 'superseded', null, null
