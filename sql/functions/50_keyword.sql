@@ -120,7 +120,7 @@ comment on function memdb._scope_statistics (integer, integer[], text[]) is 'Siz
 --
 -- setweight marks the query's lexemes in a keyword vector and ts_filter keeps the marked ones:
 -- which terms a row holds, read in one pass and without unpacking the rest. A keyword vector
--- holds two lexemes of the scope, three with a user, which do not count as length. `offset 0`
+-- holds three lexemes of the scope, which do not count as length. `offset 0`
 -- leaves the search to the keyword index alone: the planner likes to intersect it with all rows
 -- of the tenant, found by the primary key (22 ms for 200,000 of them).
 create or replace function memdb._best_matches (
@@ -138,7 +138,7 @@ as $$
 begin
   return query
     select x.memory_id, x.version, memdb._saturate(memdb._presence(x.length, p_mean)) * sum(t.idf)
-      from (select v.memory_id, v.version, length(w.keyword) - case when v.user_id is null then 2 else 3 end as length,
+      from (select v.memory_id, v.version, length(w.keyword) - 3 as length,
                    unnest(tsvector_to_array(ts_filter(w.keyword, '{a}'))) as term
               from (select v.* from memdb.memory_version v where v.keyword @@ p_query and v.retired_at is null offset 0) v
               cross join lateral (select setweight(v.keyword, 'A', p_terms) as keyword offset 0) w
@@ -227,7 +227,7 @@ begin
            array(select n.namespace_id from memdb.namespace n where n.tenant_id = p_tenant)));
   with hit as materialized (
     select v.memory_id, m.is_wanted, tsvector_to_array(ts_filter(w.keyword, '{a}')) as terms,
-           length(w.keyword) - case when v.user_id is null then 2 else 3 end as length
+           length(w.keyword) - 3 as length
       from (select v.* from memdb.memory_version v where v.keyword @@ v_query and v.retired_at is null offset 0) v
       cross join lateral (
         select memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses) as is_wanted

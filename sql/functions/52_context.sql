@@ -166,7 +166,7 @@ begin
     select r.place, r.number, v.*
       from unnest(p_memory_ids, p_versions, p_places) with ordinality r (memory_id, version, place, number)
       cross join lateral (
-        select setweight(v.keyword, 'A', p_terms) as keyword, case when v.user_id is null then 2 else 3 end as scope,
+        select setweight(v.keyword, 'A', p_terms) as keyword, 3 as scope,
                v.event_id, right(rtrim(right(v.text, 20), E' \t\r\n'), 1) in ('?', '？') as asks
           from memdb.memory_version v
          where v.tenant_id = p_tenant and v.memory_id = r.memory_id and v.version = r.version
