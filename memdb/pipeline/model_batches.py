@@ -71,8 +71,9 @@ def batch_question(
 
 
 def likely(draft: Draft) -> tuple[Candidate, ...]:
-    """Return the candidates a model is asked about: the most alike, at most five."""
-    ranked = sorted(draft.candidates, key=_likeness, reverse=True)
+    """Return the candidates a model is asked about: the most alike, at most five; no summaries."""
+    facts = (candidate for candidate in draft.candidates if candidate.type != "summary")
+    ranked = sorted(facts, key=_likeness, reverse=True)
     return tuple(ranked[:_KNOWN])
 
 

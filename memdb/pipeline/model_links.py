@@ -68,7 +68,7 @@ class ModelLink:
             (place, draft)
             for place, draft in enumerate(drafts)
             if decisions[place].action != "confirm"
-            and draft.candidates
+            and likely(draft)
             and not any(candidate.is_same for candidate in draft.candidates)
         ]
         found = ask_in_batches(

@@ -84,7 +84,7 @@ class ModelMerge:
 def _without_asking(draft: Draft) -> Decision | None:
     if any(candidate.is_same for candidate in draft.candidates):
         return Decision("create", reason="the same text: a further source")
-    return None if draft.candidates else Decision(reason="new")
+    return None if likely(draft) else Decision(reason="new")
 
 
 def _record(number: int, draft: Draft) -> dict[str, object]:

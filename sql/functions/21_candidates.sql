@@ -27,7 +27,7 @@ comment on function memdb._telling_terms (integer, integer, text, integer) is 'T
 --
 -- Found by content hash, by subject and attribute of its assertions, by words and by vector. Only
 -- what holds and is of the same user (null: of no user); a text known letter by letter also where it
--- has fallen. overlap is the share of the text's ten rarest terms a memory has, weighed by idf.
+-- has fallen. Not summaries: they tell what other memories say, and rest on those. overlap is the share of the text's ten rarest terms a memory has, weighed by idf.
 create or replace function memdb._candidates_of (
   p_tenant     integer,
   p_namespace  integer,
@@ -82,7 +82,8 @@ begin
         join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
         left join memdb.embedding e
           on e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = m.memory_id and e.version = m.version
-       where m.user_id is not distinct from p_user and (m.status = 'active' or m.content_hash = v_hash))
+       where m.user_id is not distinct from p_user
+         and (m.status = 'active' and m.type <> 'summary' or m.content_hash = v_hash))
     select d.memory_id, d.version, d.is_same, d.similarity, d.overlap
       from measured d
      order by d.is_same desc, d.is_asserted desc, greatest(d.similarity, d.overlap) desc nulls last, d.memory_id desc

@@ -1,6 +1,7 @@
 """Stages 3 and 4 with a model: decisions and ties, and what a model's word is not enough for."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -51,6 +52,16 @@ def test_without_anything_alike_nobody_is_asked():
         [draft("Ann likes jazz."), draft("Ann likes tea.", same)], context()
     )
     assert [d.action for d in decisions] == ["create", "create"], "a known text is found by itself"
+    assert model.calls == []
+
+
+def test_a_summary_is_nothing_to_be_merged_with():
+    """It tells what other memories say; a source of it would be a source of all of them."""
+    model = ScriptedModel([])
+    summary = replace(candidate("Ann likes tea.\nAnn lives in Paris."), type="summary")
+    one = draft("Ann enjoys tea.", summary)
+    assert ModelMerge(model).decide([one], context())[0].action == "create"
+    assert ModelLink(model).link([one], [Decision()], context())[0].edges == ()
     assert model.calls == []
 
 

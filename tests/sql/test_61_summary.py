@@ -236,6 +236,17 @@ def test_a_model_may_put_it_in_words(summaries):
     assert found == ("summary", "m")
 
 
+def test_a_summary_is_no_candidate_for_a_new_fact(summaries):
+    memories = summaries.facts(3)
+    summaries.record(p_user="ann")
+    item = {"text": "a fact like the others", "user": "ann"}
+    found = summaries.db.execute(
+        "select memory_id from memdb.find_candidates(%s, %s)",
+        [summaries.tenant, json.dumps([item])],
+    ).fetchall()
+    assert {row.memory_id for row in found} == set(memories)
+
+
 def test_less_trusted_reasons_may_take_the_place_of_better_ones_that_fell(summaries):
     """The rule against less trusted sources is for what others say, not for what is derived."""
     (good,) = summaries.append("good", trust=1)
