@@ -182,6 +182,7 @@ class Memory(_Client):
     decide = _blocking(operations.decide)
     reopen = _blocking(operations.reopen)
     check = _blocking(operations.check)
+    verify = _blocking(operations.verify)
     embed_pending = _blocking(operations.embed_pending)
     health = _blocking(operations.health)
 
@@ -321,6 +322,7 @@ class AsyncMemory(_Client):
     decide = _awaitable(operations.decide)
     reopen = _awaitable(operations.reopen)
     check = _awaitable(operations.check)
+    verify = _awaitable(operations.verify)
     embed_pending = _awaitable(operations.embed_pending)
     health = _awaitable(operations.health)
 

@@ -15,6 +15,7 @@ __all__ = [
     "Resolution",
     "Spell",
     "TraceStep",
+    "Verdict",
 ]
 
 
@@ -185,3 +186,13 @@ class Finding:
     repaired: int
     examples: list[int]
     remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one check of memdb's promises came to: what it looks at, and what was wrong."""
+
+    check_name: str
+    meaning: str
+    passed: bool
+    problems: list[str]

@@ -90,7 +90,12 @@ from memdb.calls.truth import (
     retract_memory,
     supersede_memory,
 )
-from memdb.calls.upkeep import check_consistency, fold_keyword_stats, health
+from memdb.calls.upkeep import (
+    check_consistency,
+    fold_keyword_stats,
+    health,
+    verify_tenant,
+)
 from memdb.calls.vector import (
     activate_embedding_model,
     compose_passages,
@@ -120,12 +125,12 @@ __all__ = [
     "compose_passages",
     "correct_event",
     "create_tenant",
-    "earlier_events",
     "cypher",
     "decide_review",
     "diff_versions",
     "drop_embedding_model",
     "due_summaries",
+    "earlier_events",
     "effective_policy",
     "enqueue_embeddings",
     "expand_related",
@@ -189,4 +194,5 @@ __all__ = [
     "trace_memory",
     "vector_index_plan",
     "vector_index_progress",
+    "verify_tenant",
 ]

@@ -1,10 +1,12 @@
 """Keeping the store in order."""
 
+from collections.abc import Sequence
+
 from memdb import types as t
 from memdb.statement import Call, arg, call
-from memdb.truth import Finding
+from memdb.truth import Finding, Verdict
 
-__all__ = ["check_consistency", "fold_keyword_stats", "health"]
+__all__ = ["check_consistency", "fold_keyword_stats", "health", "verify_tenant"]
 
 
 def check_consistency(tenant: int, repair: bool = False) -> Call[Finding]:
@@ -30,3 +32,13 @@ def fold_keyword_stats(tenant: int, limit: int = 1000) -> Call[int]:
 def health(tenant: int | None = None) -> Call[t.HealthMetric]:
     """Return measured values, whether each is well, and what to do if it is not."""
     return call("health", t.HealthMetric, arg("tenant", "integer", tenant))
+
+
+def verify_tenant(tenant: int, checks: Sequence[str] | None = None) -> Call[Verdict]:
+    """Check that what memdb promises is true on this server, for one tenant."""
+    return call(
+        "verify_tenant",
+        Verdict,
+        arg("tenant", "integer", tenant),
+        arg("checks", "text[]", checks),
+    )

@@ -7,7 +7,15 @@ encoding comes before the transaction that stores, or between two.
 from memdb.operations.encoding import embed_pending
 from memdb.operations.history import diff, export_prov, history, replay, trace
 from memdb.operations.reading import get, health, list_memories, recall, why
-from memdb.operations.review import check, conflicts, decide, reopen, resolve, reviews
+from memdb.operations.review import (
+    check,
+    conflicts,
+    decide,
+    reopen,
+    resolve,
+    reviews,
+    verify,
+)
 from memdb.operations.truth import correct, restore, retract, rollback, supersede
 from memdb.operations.writing import observe, observe_many, relate, remember, remember_many
 
@@ -38,5 +46,6 @@ __all__ = [
     "rollback",
     "supersede",
     "trace",
+    "verify",
     "why",
 ]

@@ -7,10 +7,10 @@ from memdb import calls
 from memdb.pipeline.rows import ReviewItem
 from memdb.scope import Scope
 from memdb.steps import Operation, run
-from memdb.truth import Decision, Finding, OpenConflict, Resolution
+from memdb.truth import Decision, Finding, OpenConflict, Resolution, Verdict
 from memdb.types import TruthChange
 
-__all__ = ["check", "conflicts", "decide", "reopen", "resolve", "reviews"]
+__all__ = ["check", "conflicts", "decide", "reopen", "resolve", "reviews", "verify"]
 
 
 def conflicts(
@@ -106,3 +106,14 @@ def check(scope: Scope, *, repair: bool = False) -> Operation[Sequence[Finding]]
     Raises: RoleRequired (MD303), AccessDenied.
     """
     return (yield from run(calls.check_consistency(scope.tenant_id, repair)))
+
+
+def verify(scope: Scope, checks: Sequence[str] | None = None) -> Operation[Sequence[Verdict]]:
+    """Check that what memdb promises is true on this server; operators only, leaves no trace.
+
+    Args:
+        checks: consistency, cascade, past, walls; default: all.
+
+    Raises: InvalidInput (MD001: an unknown check), RoleRequired (MD303), AccessDenied.
+    """
+    return (yield from run(calls.verify_tenant(scope.tenant_id, checks)))

@@ -52,6 +52,16 @@ begin atomic
 end;
 comment on function memdb._truth_changes (integer, timestamptz) is 'What the correction made at p_now changed.';
 
+-- _fallen_beside: how many memories other than one became stale at p_now that were not before.
+create or replace function memdb._fallen_beside (p_tenant integer, p_now timestamptz, p_memory bigint)
+  returns bigint
+  language sql stable
+begin atomic
+  select count(*) from memdb._truth_changes(p_tenant, p_now) c
+   where c.subject = 'memory' and c.new_status = 'stale' and c.old_status <> 'stale' and c.subject_id is distinct from p_memory;
+end;
+comment on function memdb._fallen_beside (integer, timestamptz, bigint) is 'How many memories other than one became stale at p_now that were not before.';
+
 -- _find_event: an event the caller may write about; MD104 where there is none.
 create or replace function memdb._find_event (p_tenant integer, p_event bigint)
   returns memdb.event

@@ -84,8 +84,7 @@ create or replace function memdb._superseded (
   language sql stable rows 1
 begin atomic
   select p_memory.memory_id, p_version, case when p_version = p_memory.version then 'unchanged' else 'versioned' end,
-         (select count(*) from memdb.belief b
-           where b.tenant_id = p_tenant and b.from_at = p_now and b.subject = 'memory' and b.subject_id <> p_memory.memory_id);
+         memdb._fallen_beside(p_tenant, p_now, p_memory.memory_id);
 end;
 comment on function memdb._superseded (integer, memdb.memory, integer, timestamptz) is 'The version a memory is at after p_now, and how many others fell then.';
 

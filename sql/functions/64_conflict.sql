@@ -185,17 +185,6 @@ begin
 end $$;
 comment on function memdb.resolve_conflict (integer, bigint, text, text) is 'Let a rule decide which of two memories that contradict each other holds.';
 
--- _fallen_beside: how many memories other than one became stale at p_now.
-create or replace function memdb._fallen_beside (p_tenant integer, p_now timestamptz, p_memory bigint)
-  returns bigint
-  language sql stable
-begin atomic
-  select count(*) from memdb.belief b
-   where b.tenant_id = p_tenant and b.from_at = p_now and b.subject = 'memory' and b.status = 'stale'
-     and b.subject_id is distinct from p_memory;
-end;
-comment on function memdb._fallen_beside (integer, timestamptz, bigint) is 'How many memories other than one became stale at p_now.';
-
 -- _confirm: let a memory stand on the word of whoever decides, and be certain.
 create or replace function memdb._confirm (p_tenant integer, p_memory memdb.memory, p_event bigint)
   returns void

@@ -217,3 +217,11 @@ async def test_the_asynchronous_client_does_the_same(amemory: AsyncMemory) -> No
     assert (await amemory.trace(fact.memory_id))[0].text == "it snows"
     assert len(await amemory.replay("s")) == 1
     assert await amemory.conflicts() == []
+
+
+def test_what_is_promised_is_true(memory: Memory) -> None:
+    memory.remember("Ann lives in Paris")
+    verdicts = memory.verify()
+    assert [v.check_name for v in verdicts] == ["consistency", "cascade", "past", "walls"]
+    assert [v.problems for v in verdicts] == [[], [], [], []]
+    assert len(memory.verify(["walls"])) == 1
