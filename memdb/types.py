@@ -359,7 +359,10 @@ class GraphLabel:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a hit rests on: an event, a version of a memory, or one the caller may not see."""
+    """What a hit rests on: an event, a version of a memory, or one the caller may not see.
+
+    `status` is that of an event at the time asked about; a recall of today leaves it out.
+    """
 
     event_id: int | None = None
     memory_id: int | None = None
@@ -370,6 +373,7 @@ class Source:
     occurred_at: datetime | None = None
     quote: str | None = None
     text: str | None = None
+    status: str | None = None
     hidden: bool = False
 
     @classmethod

@@ -36,6 +36,12 @@ class Question(Request):
         le=600_000,
         description="After this long the answer comes from the keyword leg alone.",
     )
+    as_of_belief: datetime | None = Field(
+        default=None, description="What was believed then; with a time zone."
+    )
+    as_of_world: datetime | None = Field(
+        default=None, description="What holds, or held, on that day; with a time zone."
+    )
     log: bool = Field(default=True, description="False keeps no row of this recall.")
 
 
@@ -51,6 +57,9 @@ class Source(Answer):
     occurred_at: datetime | None = None
     quote: str | None = None
     text: str | None = None
+    status: str | None = Field(
+        default=None, description="Of an event, at the time asked about, where one was."
+    )
     hidden: bool
 
 

@@ -35,6 +35,8 @@ def recall(
     hops: int = 1,
     include: Sequence[str] | None = None,
     log: bool = True,
+    as_of_belief: datetime | None = None,
+    as_of_world: datetime | None = None,
 ) -> Call[t.RecallRow]:
     """Return the memories most useful for a query, best first."""
     return call(
@@ -53,6 +55,7 @@ def recall(
         arg("hops", "integer", hops),
         arg("include", "text[]", include),
         arg("log", "boolean", log),
+        *_as_of(as_of_belief, as_of_world),
     )
 
 

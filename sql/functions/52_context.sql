@@ -76,6 +76,7 @@ comment on function memdb._next_to (integer, integer[], text, bigint[], text[], 
 -- they are no neighbours; a nearest vector that lies beside no hit stands alone. To tell the two
 -- cases apart one more neighbour is read on either side, and left out again. by_hit says which
 -- rows the hits brought; factors is the _memory_factor of each.
+-- With a time given, all of it is as it was then (57_past).
 create or replace function memdb._context_rows (
   p_tenant     integer,
   p_namespaces integer[],
@@ -86,6 +87,8 @@ create or replace function memdb._context_rows (
   p_hits       bigint[],
   p_nearest    bigint[],
   p_width      integer,
+  p_belief_at  timestamptz default null,
+  p_world_at   timestamptz default null,
   out memory_ids  bigint[],
   out versions    integer[],
   out occurred_at timestamptz[],
@@ -96,10 +99,17 @@ create or replace function memdb._context_rows (
 )
   language plpgsql stable
 as $$
+declare
+  v_is_now boolean := p_belief_at is null and p_world_at is null;
 begin
   with hit as materialized (
     select m.m from unnest(p_hits) h (id)
-      cross join lateral (select m from memdb.memory m where m.tenant_id = p_tenant and m.memory_id = h.id offset 0) m),
+      cross join lateral (select m from memdb.memory m where m.tenant_id = p_tenant and m.memory_id = h.id offset 0) m
+     where v_is_now
+    union all
+    select m from memdb._memories_then(p_tenant, p_hits, p_namespaces, p_user, p_sessions, p_types, p_statuses,
+                                       p_belief_at, p_world_at) m
+     where not v_is_now),
   found as (
     select (h.m).memory_id, (h.m).version, (h.m).occurred_at, (h.m).namespace_id, (h.m).session_id, (h.m).sequence, (h.m).user_id,
            memdb._memory_factor((h.m).importance, (h.m).confidence, (h.m).trust, (h.m).status, (h.m).tier) as factor, true as is_hit
@@ -109,7 +119,14 @@ begin
            memdb._memory_factor(n.importance, n.confidence, n.trust, n.status, n.tier), false
       from hit h
       cross join lateral memdb._next_to(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, h.m, p_width + 1) n
-     where p_width > 0),
+     where p_width > 0 and v_is_now
+    union all
+    select n.memory_id, n.version, n.occurred_at, n.namespace_id, n.session_id, n.sequence, n.user_id,
+           memdb._memory_factor(n.importance, n.confidence, n.trust, n.status, n.tier), false
+      from hit h
+      cross join lateral memdb._next_then(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, h.m, p_width + 1,
+                                          p_belief_at, p_world_at) n
+     where p_width > 0 and not v_is_now),
   -- A line is a session, or what one user has in a namespace without one; spot is the place in it.
   ordered as (
     select f.*, row_number() over reading as number, lag(f.memory_id) over reading = f.memory_id as is_repeated,
@@ -132,14 +149,21 @@ begin
     select m.memory_id, m.version, m.occurred_at, m.namespace_id,
            memdb._memory_factor(m.importance, m.confidence, m.trust, m.status, m.tier), -(p_width + 1) * n.place, false
       from unnest(p_nearest) with ordinality n (id, place)
-      cross join lateral (select m.* from memdb.memory m where m.tenant_id = p_tenant and m.memory_id = n.id offset 0) m
-     where not exists (select from placed p where p.memory_id = n.id))
+      cross join lateral (select m.* from memdb.memory m where m.tenant_id = p_tenant and m.memory_id = n.id and v_is_now offset 0) m
+     where not exists (select from placed p where p.memory_id = n.id)
+    union all
+    select m.memory_id, m.version, m.occurred_at, m.namespace_id,
+           memdb._memory_factor(m.importance, m.confidence, m.trust, m.status, m.tier),
+           -(p_width + 1) * array_position(p_nearest, m.memory_id), false
+      from memdb._memories_then(p_tenant, p_nearest, p_namespaces, p_user, p_sessions, p_types, p_statuses,
+                                p_belief_at, p_world_at) m
+     where not v_is_now and not exists (select from placed p where p.memory_id = m.memory_id))
   select array_agg(k.memory_id), array_agg(k.version), array_agg(k.occurred_at), array_agg(k.namespace_id),
          array_agg(k.factor), array_agg(k.place), array_agg(k.by_hit)
     into memory_ids, versions, occurred_at, namespaces, factors, places, by_hit
     from kept k;
 end $$;
-comment on function memdb._context_rows (integer, integer[], text, bigint[], text[], text[], bigint[], bigint[], integer) is 'The keyword leg''s hits with their neighbours, and the nearest vectors, in reading order.';
+comment on function memdb._context_rows (integer, integer[], text, bigint[], text[], text[], bigint[], bigint[], integer, timestamptz, timestamptz) is 'The keyword leg''s hits with their neighbours, and the nearest vectors, in reading order.';
 
 -- _window_scores: BM25 of memories over what they and their neighbours hold together.
 --

@@ -7,7 +7,8 @@
 -- Looks at the newest 200 with open work (of more than five namespaces, at 1,000 in all); an event
 -- that a memory already rests on, or that was retracted, is left out. Turning a text into lexemes
 -- costs most, so first a plain look whether the letters of any term occur: a stem is the beginning
--- of its words, but for a final y become i.
+-- of its words, but for a final y become i. With a time given: what was said, and not yet a memory,
+-- then (_waiting_then).
 create or replace function memdb._fresh_leg (
   p_tenant     integer,
   p_namespaces integer[],
@@ -17,6 +18,7 @@ create or replace function memdb._fresh_leg (
   p_idf        double precision[],
   p_mean       double precision,
   p_limit      integer,
+  p_belief_at  timestamptz default null,
   out event_ids bigint[],
   out scores    double precision[]
 )
@@ -31,11 +33,14 @@ begin
     select e.*
       from scope s
       cross join lateral (
-        select x.event_id from memdb.extraction x
+        (select x.event_id from memdb.extraction x
          where x.tenant_id = p_tenant and x.namespace_id = s.namespace_id
-           and x.state in ('pending', 'leased', 'failed', 'dead')
+           and x.state in ('pending', 'leased', 'failed', 'dead') and p_belief_at is null
          order by x.event_id desc
-         limit s.share) x
+         limit s.share)
+        union all
+        select w.event_id from memdb._waiting_then(p_tenant, s.namespace_id, p_belief_at, s.share::integer) w
+         where p_belief_at is not null) x
       cross join lateral (select e.* from memdb.event e where e.tenant_id = p_tenant and e.event_id = x.event_id offset 0) e),
   word as materialized (
     select array_agg('%' || replace(replace(regexp_replace(t.term, '(?<=...)i$', ''), '\', '\\'), '_', '\_') || '%') as patterns
@@ -48,9 +53,15 @@ begin
      where (p_user is null or o.user_id is null or o.user_id = p_user)
        and (p_sessions is null or o.session_id = any (p_sessions))
        and lower(normalize(concat_ws(' ', o.speaker, o.text), nfkc)) like any ((select w.patterns from word w)::text[])
-       and not exists (select from memdb.premise p where p.tenant_id = p_tenant and p.event_id = o.event_id)
+       and not exists (select from memdb.premise p
+                        where p.tenant_id = p_tenant and p.event_id = o.event_id
+                          and (p_belief_at is null or coalesce(p.added_at, (
+                                select j.recorded_at from memdb.justification j
+                                 where j.tenant_id = p_tenant and j.justification_id = p.justification_id)) <= p_belief_at))
        and not exists (select from memdb.belief b
-                        where b.tenant_id = p_tenant and b.subject = 'event' and b.subject_id = o.event_id and b.to_at is null)),
+                        where b.tenant_id = p_tenant and b.subject = 'event' and b.subject_id = o.event_id
+                          and b.from_at <= coalesce(p_belief_at, 'infinity')
+                          and (b.to_at is null or b.to_at > p_belief_at))),
   scored as (
     select m.event_id, memdb._saturate(memdb._presence(length(m.keyword), p_mean)) * sum(t.idf) as score
       from matched m
@@ -63,4 +74,4 @@ begin
     into event_ids, scores
     from scored s;
 end $$;
-comment on function memdb._fresh_leg (integer, integer[], text, bigint[], text[], double precision[], double precision, integer) is 'The newest unextracted events of a scope that hold terms of the query, with their BM25.';
+comment on function memdb._fresh_leg (integer, integer[], text, bigint[], text[], double precision[], double precision, integer, timestamptz) is 'The newest unextracted events of a scope that hold terms of the query, with their BM25.';

@@ -143,6 +143,8 @@ create or replace function memdb._graph_leg (
   p_seeds      bigint[],
   p_seed_scores double precision[],
   p_hops       integer,
+  p_belief_at  timestamptz default null,
+  p_world_at   timestamptz default null,
   out memory_ids bigint[],
   out versions   integer[],
   out scores     double precision[]
@@ -150,6 +152,7 @@ create or replace function memdb._graph_leg (
   language plpgsql stable
 as $$
 declare
+  v_is_now boolean := p_belief_at is null and p_world_at is null;
   v_front  bigint[] := p_seeds;
   v_odds   double precision[] := p_seed_scores;
   v_next   record;
@@ -163,13 +166,22 @@ begin
       from (select t.memory_id, m.version, t.score
               from (select a.memory_id, max(f.score + ln(0.2 * a.weight)) as score
                       from unnest(v_front, v_odds) f (memory_id, score)
-                      cross join lateral memdb._adjacent(p_tenant, f.memory_id, p_namespaces, null, 16) a
+                      cross join lateral (
+                        select a.* from memdb._adjacent(p_tenant, f.memory_id, p_namespaces, null, 16) a where v_is_now
+                        union all
+                        select a.* from memdb._adjacent_then(p_tenant, f.memory_id, p_namespaces, p_belief_at, p_world_at, 16) a
+                         where not v_is_now) a
                      where a.memory_id <> all (memory_ids)
                      group by a.memory_id) t
               cross join lateral (
                 select m.version from memdb.memory m
-                 where m.tenant_id = p_tenant and m.memory_id = t.memory_id
+                 where m.tenant_id = p_tenant and m.memory_id = t.memory_id and v_is_now
                    and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
+                union all
+                select m.version
+                  from memdb._memories_then(p_tenant, array[t.memory_id], p_namespaces, p_user, p_sessions, p_types, p_statuses,
+                                            p_belief_at, p_world_at) m
+                 where not v_is_now
                 offset 0) m
              order by t.score desc, t.memory_id
              limit 100) b;
@@ -181,7 +193,7 @@ begin
     v_odds := v_next.scores;
   end loop;
 end $$;
-comment on function memdb._graph_leg (integer, integer[], text, bigint[], text[], text[], bigint[], double precision[], integer) is 'Memories tied to the best hits, with a share of their odds.';
+comment on function memdb._graph_leg (integer, integer[], text, bigint[], text[], text[], bigint[], double precision[], integer, timestamptz, timestamptz) is 'Memories tied to the best hits, with a share of their odds.';
 
 -- _leg: rank and score of a hit in one leg, as recall shows them; null where the leg did not find it.
 create or replace function memdb._leg (p_rank bigint, p_score double precision)
@@ -231,7 +243,9 @@ create or replace function memdb._ranked (
   p_fresh_scores   double precision[],
   p_hops           integer,
   p_depth          integer,
-  p_k              integer
+  p_k              integer,
+  p_belief_at      timestamptz,
+  p_world_at       timestamptz
 )
   returns table (memory_id bigint, version integer, event_id bigint, score real, legs jsonb)
   language plpgsql stable rows 10
@@ -252,7 +266,7 @@ begin
                    p_vector, p_width, p_from_at, p_to_at, p_worth, p_event_ids, p_fresh_scores, p_depth) p
            order by 5 desc, 1, 3) s;
   v_graph := memdb._graph_leg(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses,
-    v_pool.memory_ids[1:10], v_pool.scores[1:10], p_hops);
+    v_pool.memory_ids[1:10], v_pool.scores[1:10], p_hops, p_belief_at, p_world_at);
   return query
     with pool as (
       select p.*, row_number() over (order by p.keyword desc, p.memory_id) as keyword_rank
@@ -281,4 +295,4 @@ begin
       from best b
      order by b.score desc, b.memory_id, b.event_id;
 end $$;
-comment on function memdb._ranked (integer, integer[], text, bigint[], text[], text[], text, text, bigint[], integer[], timestamptz[], integer[], double precision[], bigint[], boolean[], double precision[], bigint[], boolean[], bigint[], double precision[], bigint[], double precision[], integer, halfvec, integer, timestamptz[], timestamptz[], double precision[], bigint[], double precision[], integer, integer, integer) is 'The p_k best of everything the legs found.';
+comment on function memdb._ranked (integer, integer[], text, bigint[], text[], text[], text, text, bigint[], integer[], timestamptz[], integer[], double precision[], bigint[], boolean[], double precision[], bigint[], boolean[], bigint[], double precision[], bigint[], double precision[], integer, halfvec, integer, timestamptz[], timestamptz[], double precision[], bigint[], double precision[], integer, integer, integer, timestamptz, timestamptz) is 'The p_k best of everything the legs found.';

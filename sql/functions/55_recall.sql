@@ -67,7 +67,9 @@ create or replace function memdb._recall_candidates (
   p_k          integer,
   p_legs       text[],
   p_hops       integer,
-  p_include    text[]
+  p_include    text[],
+  p_belief_at  timestamptz,
+  p_world_at   timestamptz
 )
   returns table (memory_id bigint, version integer, event_id bigint, score real, legs jsonb)
   language plpgsql stable security definer rows 10
@@ -79,6 +81,8 @@ declare
   v_legs       text[] := coalesce(p_legs, array['keyword', 'vector', 'neighbour', 'graph', 'fresh']);
   v_statuses   text[] := coalesce(p_include, '{}') || 'active'::text;
   v_depth      integer := greatest(50, p_k);
+  v_is_now     boolean := p_belief_at is null and p_world_at is null;
+  v_terms      text[] := '{}';
   v_width      integer;
   v_namespaces integer[];
   v_sessions   bigint[];
@@ -99,21 +103,34 @@ begin
   end if;
   v_width := case when 'neighbour' = any (v_legs) then 2 else 0 end;
 
-  v_keyword := memdb._keyword_leg(p_tenant, v_namespaces, p_user, v_sessions, p_types, v_statuses,
-    case when v_legs && array['keyword', 'fresh'] then memdb._query_terms(p_query) else '{}' end, v_depth);
+  if v_legs && array['keyword', 'fresh'] then
+    v_terms := memdb._query_terms(p_query);
+  end if;
+  if v_is_now then
+    v_keyword := memdb._keyword_leg(p_tenant, v_namespaces, p_user, v_sessions, p_types, v_statuses, v_terms, v_depth);
+  else
+    v_keyword := memdb._keyword_then(p_tenant, v_namespaces, p_user, v_sessions, p_types, v_statuses, v_terms, v_depth,
+      p_belief_at, p_world_at);
+  end if;
   if not 'keyword' = any (v_legs) then
     v_keyword.memory_ids := '{}';
   end if;
   if p_vector is not null and 'vector' = any (v_legs) then
     select q.model_id, q.vector into v_model, v_vector from memdb._query_vector(p_tenant, p_vector) q;
   end if;
-  v_near := memdb._vector_leg(p_tenant, v_namespaces, p_user, v_sessions, p_types, v_statuses, v_model, v_vector,
-    case when v_vector is null then 0 else v_depth end);
+  if v_is_now then
+    v_near := memdb._vector_leg(p_tenant, v_namespaces, p_user, v_sessions, p_types, v_statuses, v_model, v_vector,
+      case when v_vector is null then 0 else v_depth end);
+  else
+    v_near := memdb._nearest_then(p_tenant, v_namespaces, p_user, v_sessions, p_types, v_statuses, v_model, v_vector, v_depth,
+      p_belief_at, p_world_at);
+  end if;
   v_span := memdb._time_spans(p_tenant, v_namespaces, coalesce(p_query, ''), v_keyword.documents);
   v_fresh := memdb._fresh_leg(p_tenant, v_namespaces, p_user, v_sessions, v_keyword.terms, v_keyword.idf, v_keyword.mean_length,
-    case when 'fresh' = any (v_legs) and coalesce('observation' = any (p_types), true) then v_depth else 0 end);
+    case when 'fresh' = any (v_legs) and coalesce('observation' = any (p_types), true) then v_depth else 0 end,
+    p_belief_at);
   v_context := memdb._context_rows(p_tenant, v_namespaces, p_user, v_sessions, p_types, v_statuses,
-    v_keyword.memory_ids, v_near.memory_ids, v_width);
+    v_keyword.memory_ids, v_near.memory_ids, v_width, p_belief_at, p_world_at);
   v_windowed := memdb._window_scores(p_tenant, v_context.memory_ids, v_context.versions, v_context.places,
     v_keyword.terms, v_keyword.idf, v_keyword.mean_length, v_width);
   return query
@@ -122,17 +139,23 @@ begin
       v_context.by_hit, v_windowed.scores, v_windowed.event_ids, v_windowed.asks,
       v_keyword.memory_ids, v_keyword.scores, v_near.memory_ids, v_near.scores, v_model, v_vector, v_width,
       v_span.from_at, v_span.to_at, v_span.worth, v_fresh.event_ids, v_fresh.scores,
-      case when 'graph' = any (v_legs) then p_hops else 0 end, v_depth, p_k) r;
+      case when 'graph' = any (v_legs) then p_hops else 0 end, v_depth, p_k, p_belief_at, p_world_at) r;
 end $$;
-comment on function memdb._recall_candidates (integer, text, real[], text[], text, text, text, text[], integer, text[], integer, text[]) is 'What recall would return, as ids and numbers.';
+comment on function memdb._recall_candidates (integer, text, real[], text[], text, text, text, text[], integer, text[], integer, text[], timestamptz, timestamptz) is 'What recall would return, as ids and numbers.';
 
 -- _recall_sources: what each hit rests on, as recall shows it.
 --
 -- One JSON array per memory version, of at most 20 premises: {event_id, kind, speaker, session,
 -- occurred_at, quote}, {memory_id, version, text}, or {hidden: true} for a source in a namespace the
 -- caller may not read. The quote is the span named, else the beginning of the text, 1,000
--- characters. Runs as the caller.
-create or replace function memdb._recall_sources (p_tenant integer, p_memory_ids bigint[], p_versions integer[])
+-- characters. With a time given, premises as they were known then, those of derivations that held
+-- first, and each event with its status then. Runs as the caller.
+create or replace function memdb._recall_sources (
+  p_tenant     integer,
+  p_memory_ids bigint[],
+  p_versions   integer[],
+  p_belief_at  timestamptz default null
+)
   returns table (memory_id bigint, version integer, sources jsonb)
   language sql stable rows 10
 begin atomic
@@ -142,12 +165,16 @@ begin atomic
              'event_id', e.event_id, 'kind', e.kind, 'speaker', e.speaker, 'session', s.external_id, 'occurred_at', e.occurred_at,
              'quote', case when p.span_from is not null then substring(e.text from p.span_from + 1 for p.span_to - p.span_from)
                            else left(coalesce(nullif(e.text, ''), e.output::text, e.input::text), 1000) end)
+             || case when p_belief_at is null then '{}' else jsonb_build_object('status', coalesce((
+                  select b.status from memdb.belief b
+                   where b.tenant_id = p_tenant and b.subject = 'event' and b.subject_id = e.event_id
+                     and b.from_at <= p_belief_at and (b.to_at is null or b.to_at > p_belief_at)), 'active')) end
            when v.memory_id is not null then
              jsonb_build_object('memory_id', v.memory_id, 'version', v.version, 'text', left(v.text, 1000))
            else jsonb_build_object('hidden', true) end
            order by p.supports desc, p.justification_id, p.ordinal)
     from (select q.*, row_number() over (partition by q.conclusion_id order by q.supports desc, q.justification_id, q.ordinal) as place
-            from memdb._premise_rows(p_tenant, p_memory_ids, p_versions, 1) q) p
+            from memdb._premise_rows(p_tenant, p_memory_ids, p_versions, 1, null, p_belief_at) q) p
     left join memdb.event e on e.tenant_id = p_tenant and e.event_id = p.event_id
     left join memdb.session s on s.tenant_id = p_tenant and s.session_id = e.session_id
     left join memdb.memory_version v
@@ -155,7 +182,7 @@ begin atomic
    where p.place <= 20
    group by p.conclusion_id, p.conclusion_version;
 end;
-comment on function memdb._recall_sources (integer, bigint[], integer[]) is 'What each hit rests on, as recall shows it.';
+comment on function memdb._recall_sources (integer, bigint[], integer[], timestamptz) is 'What each hit rests on, as recall shows it.';
 
 -- _log_recall: write one row of the recall log and give back its id; null on a standby.
 create or replace function memdb._log_recall (
@@ -203,6 +230,10 @@ comment on function memdb._log_recall (integer, text[], text, text, text, jsonb,
 -- p_k: at most so many, 1 to 1,000. p_legs: which of keyword, vector, neighbour, graph, fresh; null
 -- = all. p_hops: how far the graph leg walks, 0 to 3. p_include: also stale, contradicted,
 -- retracted, archive; without it only current, active memories come back. p_log: keep a row of it.
+-- p_as_of_belief: what was believed then: versions, statuses, relations, and what had been said;
+-- p_as_of_world: the versions that speak of that day (39_history). Either makes text, type, status,
+-- importance, confidence and sources those of then (events among them with their status then);
+-- tier, session and user have no history. A time to come is now.
 --
 -- Returns, best first: rank from 1; memory_id and its current version, or for something said and
 -- not extracted yet event_id alone; score 0 to 1, comparable within one recall; legs {leg: {rank,
@@ -213,21 +244,23 @@ comment on function memdb._log_recall (integer, text[], text, text, text, jsonb,
 -- Days a query names are days in the time zone of the database session. On a standby nothing is
 -- written. Raises MD001, MD004 and MD105 (vector), MD102, MD106, MD301, MD302.
 -- Cost: bounded by p_k (at least 50) for all legs but the vector leg, which measures every vector
--- of the scope.
+-- of the scope. About the past, also every version that holds a word of the query is read.
 create or replace function memdb.recall (
-  p_tenant     integer,
-  p_query      text,
-  p_vector     real[]  default null,
-  p_namespaces text[]  default null,
-  p_user       text    default null,
-  p_agent      text    default null,
-  p_session    text    default null,
-  p_types      text[]  default null,
-  p_k          integer default 10,
-  p_legs       text[]  default null,
-  p_hops       integer default 1,
-  p_include    text[]  default null,
-  p_log        boolean default true
+  p_tenant       integer,
+  p_query        text,
+  p_vector       real[]      default null,
+  p_namespaces   text[]      default null,
+  p_user         text        default null,
+  p_agent        text        default null,
+  p_session      text        default null,
+  p_types        text[]      default null,
+  p_k            integer     default 10,
+  p_legs         text[]      default null,
+  p_hops         integer     default 1,
+  p_include      text[]      default null,
+  p_log          boolean     default true,
+  p_as_of_belief timestamptz default null,
+  p_as_of_world  timestamptz default null
 )
   returns table (
     rank integer, memory_id bigint, version integer, event_id bigint, score real, text text, summary text, type text,
@@ -247,20 +280,22 @@ begin
          array_agg(c.score) as scores, array_agg(c.legs) as legs
     into v_hits
     from memdb._recall_candidates(p_tenant, p_query, p_vector, p_namespaces, p_user, p_agent, p_session, p_types, p_k, p_legs,
-           p_hops, p_include) c;
+           p_hops, p_include, p_as_of_belief, p_as_of_world) c;
   if p_log then
     v_id := memdb._log_recall(p_tenant, p_namespaces, p_user, p_agent, p_query,
       jsonb_strip_nulls(jsonb_build_object('session', p_session, 'types', p_types, 'k', p_k, 'legs', p_legs, 'hops', p_hops,
-                                           'include', p_include, 'vector', p_vector is not null)),
+                                           'include', p_include, 'vector', p_vector is not null,
+                                           'as_of_belief', p_as_of_belief, 'as_of_world', p_as_of_world)),
       coalesce(v_hits.memory_ids, '{}'), coalesce(v_hits.versions, '{}'), coalesce(v_hits.scores, '{}'),
       coalesce((select jsonb_agg(l.legs) from unnest(v_hits.legs) l (legs)), '[]'),
       (1000 * extract(epoch from clock_timestamp() - v_begin))::real);
   end if;
   return query
     select (row_number() over (order by h.place))::integer, h.memory_id, h.version, h.event_id, h.score,
-           coalesce(v.text, nullif(e.text, ''), e.output::text, e.input::text), v.summary, coalesce(m.type, e.kind),
-           coalesce(m.status, 'active'), n.path, coalesce(m.user_id, e.user_id), coalesce(m.agent_id, e.agent_id), m.importance, m.confidence,
-           coalesce(m.occurred_at, e.occurred_at), h.legs,
+           coalesce(v.text, nullif(e.text, ''), e.output::text, e.input::text), v.summary, coalesce(v.replaced ->> 'type', m.type, e.kind),
+           coalesce(t.status, m.status, 'active'), n.path, coalesce(m.user_id, e.user_id), coalesce(m.agent_id, e.agent_id),
+           coalesce((v.replaced ->> 'importance')::real, m.importance), coalesce((v.replaced ->> 'confidence')::real, m.confidence),
+           coalesce((v.replaced ->> 'occurred_at')::timestamptz, m.occurred_at, e.occurred_at), h.legs,
            coalesce(s.sources, case when e.event_id is not null then jsonb_build_array(jsonb_build_object(
              'event_id', e.event_id, 'kind', e.kind, 'speaker', e.speaker, 'session', o.external_id, 'occurred_at', e.occurred_at,
              'quote', left(e.text, 1000))) end, '[]'), v_id
@@ -270,9 +305,11 @@ begin
       left join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = h.version
       left join memdb.event e on e.tenant_id = p_tenant and e.event_id = h.event_id
       left join memdb.session o on o.tenant_id = p_tenant and o.session_id = e.session_id
-      left join memdb._recall_sources(p_tenant, v_hits.memory_ids, v_hits.versions) s on s.memory_id = h.memory_id
+      left join (select r.* from memdb._read_states(p_tenant, v_hits.memory_ids, p_as_of_belief, p_as_of_world) r
+                  where p_as_of_belief is not null or p_as_of_world is not null) t on t.memory_id = h.memory_id
+      left join memdb._recall_sources(p_tenant, v_hits.memory_ids, v_hits.versions, p_as_of_belief) s on s.memory_id = h.memory_id
       left join memdb.namespace n on n.tenant_id = p_tenant and n.namespace_id = coalesce(m.namespace_id, e.namespace_id)
      where v.memory_id is not null or e.event_id is not null
      order by h.place;
 end $$;
-comment on function memdb.recall (integer, text, real[], text[], text, text, text, text[], integer, text[], integer, text[], boolean) is 'The memories that help to answer a question, best first, each with its sources.';
+comment on function memdb.recall (integer, text, real[], text[], text, text, text, text[], integer, text[], integer, text[], boolean, timestamptz, timestamptz) is 'The memories that help to answer a question, best first, each with its sources.';
