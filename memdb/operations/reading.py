@@ -36,6 +36,8 @@ def recall(
     include: Sequence[str] | None = None,
     timeout_ms: int | None = None,
     log_recall: bool = True,
+    as_of_belief: datetime | None = None,
+    as_of_world: datetime | None = None,
 ) -> Operation[RecallResult]:
     """Return the memories most useful for a query, best first, each with its sources.
 
@@ -53,6 +55,8 @@ def recall(
         include: also what is stale, contradicted, retracted or in the archive.
         timeout_ms: after this long the answer comes from the keyword leg alone.
         log_recall: False leaves no row in the log of recalls; `recall_id` is None then.
+        as_of_belief, as_of_world: what was believed then, about that day, as for `get`; sources
+            have the status they had then.
 
     Raises: InvalidInput (MD001), NamespaceNotFound (one you named, MD102), AccessDenied (MD301,
     MD302), TimedOut (the keyword leg alone took too long as well).
@@ -78,6 +82,8 @@ def recall(
             hops=hops,
             include=include,
             log=log_recall,
+            as_of_belief=as_of_belief,
+            as_of_world=as_of_world,
         )
 
     try:
