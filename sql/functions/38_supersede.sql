@@ -154,7 +154,8 @@ comment on function memdb._corrected_text (text, text, text, jsonb) is 'What a d
 -- _append_correction: store what an event should have said, as an event of its own.
 --
 -- Done before the truth lock is taken: it locks the session, as whoever appends to that session
--- and then records a memory does, and in the same order.
+-- and then records a memory does, and in the same order. Without a session the truth lock comes
+-- first: of two who say the same correction at once the second then finds the event of the first.
 create or replace function memdb._append_correction (p_tenant integer, p_event bigint, p_text text)
   returns bigint
   language plpgsql volatile
@@ -162,6 +163,9 @@ as $$
 declare
   v_event memdb.event := memdb._find_event(p_tenant, p_event);
 begin
+  if v_event.session_id is null then
+    perform memdb._lock_truth(p_tenant, true);
+  end if;
   return (select a.event_id
     from memdb.append_events(p_tenant, jsonb_build_array(jsonb_strip_nulls(jsonb_build_object(
       'kind', 'correction', 'text', p_text, 'parent_event_id', p_event,

@@ -276,6 +276,42 @@ def in_turn(base: World, first: str, second: str, ids: dict[str, int], apart: st
     return {ids[name]: status[twins[name]] for name in ids}
 
 
+def test_a_correction_does_not_deadlock_with_a_writer_of_the_session(base, beside):
+    """Who appends locks the session and then the truth; so does a correction."""
+    said = {"kind": "user_message", "text": "the train leaves at 9", "session": "s"}
+    event = base.call("append_events", [said])[0].event_id
+    fact = base.memory("the train leaves at 9", on_event(event))
+    writer, correction = beside(), beside()
+    later = writer.call("append_events", [said | {"text": "it is full"}])[0].event_id
+
+    def correct() -> str:
+        return outcome(
+            correction, lambda: correction.call("correct_event", event, "the train leaves at 11")
+        )
+
+    with waiting(base, correction, correct) as result:
+        writer.memory("the train is full", on_event(later), on_memory(fact))
+        writer.db.commit()
+    assert result.result() == "done"
+    assert base.call("get_memory", fact)[0].text == "the train leaves at 11"
+    assert_sound(base)
+
+
+def test_readers_go_on_while_a_correction_is_open(base, beside):
+    events, ids = diamond(base)
+    correction, reader = beside(), beside()
+    correction.call("retract_event", events[0])
+    reader.db.execute("set local lock_timeout = '1s'")
+    seen = {row.memory_id: row.status for row in reader.call("list_memories")}
+    assert set(seen.values()) == {"active"}
+    assert seen.keys() == set(ids.values())
+    assert {row.status for row in reader.call("explain_memory", ids["top"])} == {"active"}
+    assert len(reader.call("trace_memory", ids["a"], "down")) == 4
+    assert len(reader.call("recall", "top")) >= 1
+    correction.db.commit()
+    assert reader.status()[ids["a"]] == "stale"
+
+
 def test_of_two_successors_of_one_version_exactly_one_wins_and_the_other_can_merge(base, beside):
     event = base.event()
     fact = base.memory("v1", on_event(event))
