@@ -9,11 +9,13 @@ from memdb.statement import Call, Param, arg, call, json_object
 from memdb.wire import array_text
 
 __all__ = [
+    "build_context",
     "expand_related",
     "explain_memory",
     "explain_memory_json",
     "get_memory",
     "list_memories",
+    "mark_used",
     "memory_as_of",
     "neighbours",
     "read_turns",
@@ -56,6 +58,55 @@ def recall(
         arg("include", "text[]", include),
         arg("log", "boolean", log),
         *_as_of(as_of_belief, as_of_world),
+    )
+
+
+def build_context(
+    tenant: int,
+    query: str,
+    vector: Sequence[float] | None = None,
+    namespaces: Sequence[str] | None = None,
+    user: str | None = None,
+    agent: str | None = None,
+    session: str | None = None,
+    types: Sequence[str] | None = None,
+    k: int = 50,
+    include: Sequence[str] | None = None,
+    token_budget: int = 2000,
+    tokens_per_character: float | None = None,
+    log: bool = True,
+    as_of_belief: datetime | None = None,
+    as_of_world: datetime | None = None,
+) -> Call[t.ContextRow]:
+    """Return what a model should know to answer a question, within a token budget."""
+    return call(
+        "build_context",
+        t.ContextRow,
+        arg("tenant", "integer", tenant),
+        arg("query", "text", query),
+        arg("vector", "real[]", None if vector is None else array_text(vector)),
+        arg("namespaces", "text[]", namespaces),
+        arg("user", "text", user),
+        arg("agent", "text", agent),
+        arg("session", "text", session),
+        arg("types", "text[]", types),
+        arg("k", "integer", k),
+        arg("include", "text[]", include),
+        arg("token_budget", "integer", token_budget),
+        arg("tokens_per_character", "real", tokens_per_character),
+        arg("log", "boolean", log),
+        *_as_of(as_of_belief, as_of_world),
+    )
+
+
+def mark_used(tenant: int, recall_id: int, memory_ids: Sequence[int]) -> Call[int]:
+    """Note which of the memories of a recall an answer made use of."""
+    return call(
+        "mark_used",
+        int,
+        arg("tenant", "integer", tenant),
+        arg("recall_id", "bigint", recall_id),
+        arg("memory_ids", "bigint[]", memory_ids),
     )
 
 

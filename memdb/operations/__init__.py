@@ -4,6 +4,7 @@ The docstrings here are those of the methods. No connection is held while an enc
 encoding comes before the transaction that stores, or between two.
 """
 
+from memdb.operations.context import context, mark_used
 from memdb.operations.encoding import embed_pending
 from memdb.operations.history import diff, export_prov, history, replay, trace
 from memdb.operations.reading import get, health, list_memories, recall, why
@@ -22,6 +23,7 @@ from memdb.operations.writing import observe, observe_many, relate, remember, re
 __all__ = [
     "check",
     "conflicts",
+    "context",
     "correct",
     "decide",
     "diff",
@@ -31,6 +33,7 @@ __all__ = [
     "health",
     "history",
     "list_memories",
+    "mark_used",
     "observe",
     "observe_many",
     "recall",

@@ -36,9 +36,9 @@ begin
         join memdb.embedding_model m on m.tenant_id = q.tenant_id and m.model_id = q.model_id and m.state <> 'retired'
        where q.tenant_id = any (p_tenants) and (v_namespaces is null or q.namespace_id = any (v_namespaces))),
     latest as (
-      select r.elapsed_ms
+      select r.elapsed_ms, r.used_ids
         from unnest(p_tenants) t (tenant_id)
-        cross join lateral (select l.elapsed_ms, l.recorded_at from memdb.recall l
+        cross join lateral (select l.elapsed_ms, l.recorded_at, l.used_ids from memdb.recall l
                              where l.tenant_id = t.tenant_id and l.elapsed_ms is not null
                              order by l.recall_id desc limit 1000) r
        order by r.recorded_at desc
@@ -79,7 +79,9 @@ begin
     union all
     select 'recall_p50', percentile_cont(0.5) within group (order by l.elapsed_ms) from latest l
     union all
-    select 'recall_p95', percentile_cont(0.95) within group (order by l.elapsed_ms) from latest l;
+    select 'recall_p95', percentile_cont(0.95) within group (order by l.elapsed_ms) from latest l
+    union all
+    select 'recall_hit_rate', 100 * avg(case when l.used_ids = '{}' then 0 else 1 end) from latest l where l.used_ids is not null;
 end $$;
 comment on function memdb._health_values (integer[]) is 'The figures behind health for some tenants, within what the caller may see of them.';
 
@@ -111,9 +113,10 @@ begin atomic
       (17, 'summaries_waiting', 'rows', 100, 10000, 'Start a worker: due_summaries hands out what record_summary is to write.'),
       (18, 'recall_p50', 'ms', 100, 1000, 'Vacuum and analyze memdb''s tables, raise shared_buffers, or ask in fewer namespaces.'),
       (19, 'recall_p95', 'ms', 300, 3000, 'Vacuum and analyze memdb''s tables, raise shared_buffers, or ask in fewer namespaces.'),
-      (20, 'tenants', 'rows', null, null, 'Nothing to do.'),
-      (21, 'database_size', 'bytes', null, null, 'Watch it against the disk; archiving and forgetting give space back.'),
-      (22, 'test_clock', 'switch', 1, 1, 'Never in production: delete the row test_clock from memdb.schema_info.'))
+      (20, 'recall_hit_rate', '%', null, null, 'Share of the recalls marked by mark_used that were of use; where it is low, read explain_recall.'),
+      (21, 'tenants', 'rows', null, null, 'Nothing to do.'),
+      (22, 'database_size', 'bytes', null, null, 'Watch it against the disk; archiving and forgetting give space back.'),
+      (23, 'test_clock', 'switch', 1, 1, 'Never in production: delete the row test_clock from memdb.schema_info.'))
       r (place, metric, unit, warn_from, bad_from, remedy);
 end;
 comment on function memdb._health_rules () is 'From which value on a figure is a warning or bad, its unit and the remedy.';
@@ -121,7 +124,7 @@ comment on function memdb._health_rules () is 'From which value on a figure is a
 -- health: figures that tell whether memdb keeps up, each judged, with what to do about it.
 --
 -- p_tenant null = all the caller may see, and for operators three figures of the whole database.
--- A caller bound to some namespaces gets the figures of those (recall times are the tenant's,
+-- A caller bound to some namespaces gets the figures of those (recall times and hit rate are the tenant's,
 -- over the last 1,000 recalls; null where none was logged). state is ok, warn or bad.
 -- Raises MD301, MD101. Cost: two index-only scans and the queues, see _health_values.
 create or replace function memdb.health (p_tenant integer default null)

@@ -46,6 +46,8 @@ begin
         ('_grants', 'memdb_reader'), ('bound_tenants', 'memdb_reader'), ('bound_namespaces', 'memdb_reader'),
         -- called as the reader or writer by functions that run with the caller's rights
         ('_authorize', 'memdb_reader'), ('_caller', 'memdb_reader'), ('_claim_embeddings', 'memdb_writer'),
+        ('_conflicting', 'memdb_reader'), ('_context_line', 'memdb_reader'), ('_count_context', 'memdb_reader'),
+        ('_cut_line', 'memdb_reader'), ('_quoted', 'memdb_reader'),
         ('_cut_tokens', 'memdb_reader'), ('_estimate_tokens', 'memdb_reader'), ('_facts_before', 'memdb_reader'),
         ('_named_session', 'memdb_reader'), ('_first_turn', 'memdb_reader'), ('_last_turns', 'memdb_reader'),
         ('_shown_text', 'memdb_reader'), ('_summary_before', 'memdb_reader'), ('_summary_key', 'memdb_reader'),
@@ -63,6 +65,7 @@ begin
         ('_raise', 'memdb_reader'), ('_readable', 'memdb_reader'), ('_recall_candidates', 'memdb_reader'),
         ('_recall_sources', 'memdb_reader'),
         -- reading
+        ('build_context', 'memdb_reader'), ('mark_used', 'memdb_reader'), ('explain_recall', 'memdb_reader'),
         ('current_time', 'memdb_reader'), ('diff_versions', 'memdb_reader'), ('earlier_events', 'memdb_reader'), ('effective_policy', 'memdb_reader'), ('expand_related', 'memdb_reader'),
         ('explain_memory', 'memdb_reader'), ('explain_memory_json', 'memdb_reader'), ('explain_writing', 'memdb_reader'), ('review_items', 'memdb_reader'), ('export_prov', 'memdb_reader'), ('find_tenant', 'memdb_reader'),
         ('get_memory', 'memdb_reader'), ('health', 'memdb_reader'),

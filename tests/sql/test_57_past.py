@@ -80,7 +80,9 @@ def answer(rows: list[Any]) -> list[tuple[Any, ...]]:
 
 def ask(world: World, include: tuple[str, ...], **times: Any) -> list[tuple[Any, ...]]:
     return answer(
-        recall(world, EVERY_WORD, vector=[1.0, 0.5, 0.2], k=100, hops=0, include=[*include], **times)
+        recall(
+            world, EVERY_WORD, vector=[1.0, 0.5, 0.2], k=100, hops=0, include=[*include], **times
+        )
     )
 
 
