@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, cast
-
-import httpx
+from urllib.parse import urlsplit
 
 from memdb.models.endpoint import Endpoint, Patience
 from memdb.models.errors import BadModelReply, ModelMissing
@@ -44,8 +43,7 @@ class HttpReranker:
         several requests. Somebody waits for the answer, so by default it is waited for 10
         seconds, and asked for twice.
         """
-        address = _parse(url)
-        self.name = f"http:{model or address.host}"
+        self.name = f"http:{model or _host(url)}"
         self.languages = languages
         self._model = model
         self._batch_items = batch_items
@@ -62,7 +60,7 @@ class HttpReranker:
         for batch in self._batches(query, passages):
             scores += self._endpoint.call(
                 lambda client, batch=batch: client.post(
-                    self._path, cast_to=httpx.Response, body=self._body(query, batch)
+                    self._path, cast_to=object, body=self._body(query, batch)
                 ),
                 _reader(len(batch)),
             )
@@ -74,7 +72,7 @@ class HttpReranker:
         for batch in self._batches(query, passages):
             scores += await self._endpoint.acall(
                 lambda client, batch=batch: client.post(
-                    self._path, cast_to=httpx.Response, body=self._body(query, batch)
+                    self._path, cast_to=object, body=self._body(query, batch)
                 ),
                 _reader(len(batch)),
             )
@@ -105,23 +103,26 @@ class HttpReranker:
         return {"model": self._model, **body} if self._model else body
 
 
-def _parse(url: str) -> httpx.URL:
+def _host(url: str) -> str:
+    """Return the host of an address. Raises ModelMissing for what is none."""
     try:
-        address = httpx.URL(url)
-    except httpx.InvalidURL as error:
-        raise ModelMissing(f"the address of a reranker is no URL: {error}") from error
-    if address.scheme not in ("http", "https") or not address.host or address.query:
+        address = urlsplit(url)
+        is_valid = address.port is None or address.port > 0
+    except ValueError:
+        address, is_valid = urlsplit(""), False
+    host = address.hostname
+    if not is_valid or not host or address.scheme not in ("http", "https") or address.query:
         raise ModelMissing(
             "the address of a reranker is a URL without a query",
             hint="Give the whole address, such as https://api.cohere.com/v2/rerank.",
         )
-    return address
+    return host
 
 
-def _reader(number: int) -> Callable[[httpx.Response], list[float]]:
-    def read(reply: httpx.Response) -> list[float]:
+def _reader(number: int) -> Callable[[object], list[float]]:
+    def read(reply: object) -> list[float]:
         # What is missing or of another type becomes BadModelReply in the endpoint.
-        rows = cast("list[dict[str, Any]]", _field(reply.json(), "results"))
+        rows = cast("list[dict[str, Any]]", _field(reply, "results"))
         scores = {int(_field(row, "index")): float(_field(row, "relevance_score")) for row in rows}
         if scores.keys() != set(range(number)) or not all(map(math.isfinite, scores.values())):
             raise BadModelReply(
