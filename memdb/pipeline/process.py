@@ -73,10 +73,14 @@ class Stages:
 
 @dataclass(frozen=True, slots=True)
 class Processed:
-    """What became of some events: one outcome a fact, and how many statements were passed over."""
+    """What became of some events: one outcome a fact, and how many statements were passed over.
+
+    `told_by` names for each fact the event it was told in.
+    """
 
     events: int
     outcomes: tuple[Outcome, ...]
+    told_by: tuple[int, ...]
     dropped: int
 
     @property
@@ -119,7 +123,8 @@ class Pipeline:
         drafts = self._composed(drafts)
         plan = Plan(tuple(events), (), (), (), (), extraction.dropped)
         outcomes = self._decide_and_record(plan, drafts, worker, context)
-        return Processed(len(events), tuple(outcomes), len(extraction.dropped))
+        told_by = tuple(draft.fact.sources[-1].event_id for draft in drafts)
+        return Processed(len(events), tuple(outcomes), told_by, len(extraction.dropped))
 
     def context(self, event: Event) -> Context:
         """Return what stages may know beside the events that begin with this one."""

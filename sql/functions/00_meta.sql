@@ -71,10 +71,17 @@ comment on function memdb._check_items (jsonb, text[], text[]) is 'Refuse a batc
 -- _content_hash: what makes two texts the same fact: SHA-256 over the text with white space folded, first 16 bytes.
 create or replace function memdb._content_hash (p_text text)
   returns bytea
-  language sql immutable parallel safe
+  language plpgsql immutable parallel safe
 as $$
-  select substring(sha256(convert_to(regexp_replace(btrim(normalize(p_text, nfc)), '\s+', ' ', 'g'), 'UTF8')) for 16);
-$$;
+declare
+  -- Plain ASCII is in normal form, and most texts have nothing to fold: a fifth of the time.
+  v_text text := btrim(case when octet_length(p_text) = char_length(p_text) then p_text else normalize(p_text, nfc) end);
+begin
+  if v_text ~ '\s\s|[^\S ]' then
+    v_text := regexp_replace(v_text, '\s+', ' ', 'g');
+  end if;
+  return substring(sha256(convert_to(v_text, 'UTF8')) for 16);
+end $$;
 comment on function memdb._content_hash (text) is 'What makes two texts the same fact: SHA-256 over the text with white space folded, first 16 bytes.';
 
 -- _lock_truth: let recorders of a tenant run side by side, and a correction alone.

@@ -4,23 +4,25 @@
 -- version. Locks are taken in the order of keys and ids, so that overlapping batches wait for each
 -- other but never in a circle.
 
--- _insert_new_memories: insert the memories of a batch that are not known yet; returns their ids.
+-- _create_memories: insert the memories of a batch that are not known yet; returns their places.
 --
 -- Two writers of one fact at once: the unique index makes the second wait and skip, and it then
 -- finds the row of the first. Rows go in in the order of their unique keys, so overlapping
--- batches cannot deadlock; ids are drawn in the order of the batch. p_out are the items of
--- which a source is out: they are born stale.
-create or replace function memdb._insert_new_memories (
+-- batches cannot deadlock; ids are drawn in the order of the batch, and of items that state the
+-- same the first makes the memory. p_out are the items of which a source is out: they are born stale.
+create or replace function memdb._create_memories (
   p_tenant integer,
   p_items  memdb._memory_item[],
   p_out    integer[],
   p_now    timestamptz
 )
-  returns bigint[]
+  returns memdb._memory_place[]
   language sql volatile
 begin atomic
   with fresh as materialized (
-    select i.*, nextval('memdb.memory_memory_id_seq') as new_id
+    select i.ordinal, i.namespace_id, i.session_id, i.sequence, i.user_id, i.agent_id, i.type, i.external_id, i.content_hash,
+           i.tier, i.is_pinned, i.importance, i.confidence, i.trust, i.occurred_at,
+           nextval('memdb.memory_memory_id_seq') as new_id
       from unnest(p_items) i
      where case when i.external_id is not null then not exists (
                   select from memdb.memory m
@@ -38,13 +40,15 @@ begin atomic
            f.content_hash, case when f.ordinal = any (p_out) then 'stale' else 'active' end, f.tier, f.is_pinned, f.importance,
            f.confidence, f.trust, f.occurred_at, p_now
       from fresh f
-     order by f.namespace_id, f.external_id nulls first, f.content_hash, f.user_id nulls first
+     order by f.namespace_id, f.external_id nulls first, f.content_hash, f.user_id nulls first, f.ordinal
     on conflict do nothing
-    returning m.memory_id
+    returning m.memory_id, m.version
   )
-  select coalesce(array_agg(i.memory_id), '{}') from inserted i;
+  select coalesce(array_agg((f.ordinal, i.memory_id, i.version, 'created')::memdb._memory_place order by f.ordinal), '{}')
+    from inserted i
+    join fresh f on f.new_id = i.memory_id;
 end;
-comment on function memdb._insert_new_memories (integer, memdb._memory_item[], integer[], timestamptz) is 'Insert the memories of a batch that are not known yet; returns their ids.';
+comment on function memdb._create_memories (integer, memdb._memory_item[], integer[], timestamptz) is 'Insert the memories of a batch that are not known yet; returns their places.';
 
 -- _changes_truth: whether a batch gives a known memory other content, or a reason to one that has fallen.
 --
@@ -139,8 +143,8 @@ comment on function memdb._has_justification (integer, bigint, integer, bigint[]
 -- _place_memories: which memory each item of a batch speaks of, and what is to be done to it.
 --
 -- created: the memory is in p_new. versioned: known external_id, other content. confirmed: known
--- fact, further justification. unchanged: the
--- same fact with the same sources, or the same external_id with the same content. Raises MD201 where one batch gives one external_id two
+-- fact, further justification. unchanged: the same fact with the same sources, or the same
+-- external_id with the same content. Raises MD201 where one batch gives one external_id two
 -- contents, MD205 where a less trusted source would replace a more trusted one.
 create or replace function memdb._place_memories (
   p_tenant  integer,

@@ -43,7 +43,7 @@ begin
       'Encode with the active model, or leave the vectors out and let the queue do it.');
   end if;
   if v_ids is not null then
-    perform memdb._insert_embeddings(p_tenant, v_model.model_id, v_ids, v_versions, v_vectors);
+    perform memdb._insert_first_embeddings(p_tenant, v_model.model_id, v_ids, v_versions, v_vectors);
   end if;
   insert into memdb.embedding_queue (tenant_id, model_id, memory_id, version, namespace_id)
     select p_tenant, d.model_id, p.memory_id, p.version, i.namespace_id
@@ -88,7 +88,7 @@ begin
     join unnest(p_items) i on i.ordinal = p.ordinal
     cross join jsonb_array_elements(i.edges) e (edge);
   if v_edges is not null then
-    perform memdb.relate_memories(p_tenant, v_edges);
+    perform memdb._insert_edges(p_tenant, memdb._checked_edges(p_tenant, v_edges));
   end if;
 end $$;
 comment on function memdb._write_links (integer, memdb._memory_item[], memdb._memory_place[]) is 'Hang the placed memories on their entities and on other memories.';
@@ -183,11 +183,15 @@ begin
   perform memdb._lock_truth(p_tenant, v_exclusive);
   v_now := case when v_exclusive then memdb._truth_time(p_tenant) else memdb.current_time() end;
   v_out := memdb._sources_out(p_tenant, v_sources);
-  v_new := memdb._insert_new_memories(p_tenant, v_items, v_out, v_now);
-  perform memdb._lock_known(p_tenant, v_items);
-  v_places := array(select p from memdb._place_memories(p_tenant, v_items, v_sources, v_new) p);
-  if not v_exclusive and memdb._changes_truth(p_tenant, v_items, v_new) then
-    perform memdb._raise('40001', 'the truth about these memories changed meanwhile', null, 'Try again.');
+  v_places := memdb._create_memories(p_tenant, v_items, v_out, v_now);
+  -- What this transaction has just made nobody else knows yet: only the rest is to be locked and judged.
+  if cardinality(v_places) < cardinality(v_items) then
+    v_new := array(select p.memory_id from unnest(v_places) p);
+    perform memdb._lock_known(p_tenant, v_items);
+    v_places := array(select p from memdb._place_memories(p_tenant, v_items, v_sources, v_new) p);
+    if not v_exclusive and memdb._changes_truth(p_tenant, v_items, v_new) then
+      perform memdb._raise('40001', 'the truth about these memories changed meanwhile', null, 'Try again.');
+    end if;
   end if;
   perform memdb._advance_memories(p_tenant, v_items, v_places, v_out, v_now);
   v_reasons := memdb._write_versions(p_tenant, v_items, v_sources, v_places, v_out, v_now);

@@ -18,7 +18,8 @@ create or replace function memdb._write_versions (
   language sql volatile
 begin atomic
   with item as materialized (
-    select i.*, p.memory_id, p.version, p.outcome, p.outcome <> 'confirmed' as supports,
+    select i.ordinal, i.namespace_id, i.user_id, i.text, i.summary, i.heading, i.language, i.metadata, i.event_id, i.valid_from,
+           i.valid_to, i.method, i.confidence, i.model, p.memory_id, p.version, p.outcome <> 'confirmed' as supports,
            nextval('memdb.justification_justification_id_seq') as justification_id
       from unnest(p_items) i
       join unnest(p_places) p on p.ordinal = i.ordinal

@@ -4,56 +4,58 @@
 -- premise, written with the memory they carry. Turns of one session are not stored at all:
 -- they are an index range of (session, sequence).
 
--- _edge_items: a checked batch of edge objects as typed rows, with the defaults filled in.
+-- _edges_of: a checked batch of edge objects as rows to be, with the defaults filled in, in their order.
 --
 -- Raises MD001 with index and field for a wrong type, an unknown word or a value out of range.
-create or replace function memdb._edge_items (p_edges jsonb)
-  returns table (
-    ordinal integer, from_memory_id bigint, to_memory_id bigint, relation text, weight real, confidence real,
-    origin text, event_id bigint)
-  language plpgsql volatile rows 100
+create or replace function memdb._edges_of (p_tenant integer, p_edges jsonb)
+  returns memdb.edge[]
+  language plpgsql volatile
 as $$
 declare
+  v_edges memdb.edge[];
+  v_edge  memdb.edge;
   v_item  jsonb;
+  v_index integer := -1;
   v_field text;
 begin
-  ordinal := -1;
   for v_item in select i.item from jsonb_array_elements(p_edges) i (item) loop
-    ordinal        := ordinal + 1;
-    from_memory_id := v_item ->> 'from_memory_id';
-    to_memory_id   := v_item ->> 'to_memory_id';
-    relation       := v_item ->> 'relation';
-    weight         := coalesce(v_item ->> 'weight', '1');
-    confidence     := coalesce(v_item ->> 'confidence', '1');
-    origin         := coalesce(v_item ->> 'origin', 'caller');
-    event_id       := v_item ->> 'event_id';
+    v_index               := v_index + 1;
+    v_edge.tenant_id      := p_tenant;
+    v_edge.from_memory_id := v_item ->> 'from_memory_id';
+    v_edge.to_memory_id   := v_item ->> 'to_memory_id';
+    v_edge.relation       := v_item ->> 'relation';
+    v_edge.weight         := coalesce(v_item ->> 'weight', '1');
+    v_edge.confidence     := coalesce(v_item ->> 'confidence', '1');
+    v_edge.origin         := coalesce(v_item ->> 'origin', 'caller');
+    v_edge.event_id       := v_item ->> 'event_id';
     v_field := case
-      when from_memory_id = to_memory_id then 'to_memory_id'
-      when relation not in ('premise', 'cause', 'refines', 'opposes', 'parallel', 'next') then 'relation'
-      when not (weight > 0 and weight <= 1) then 'weight'
-      when not (confidence >= 0 and confidence <= 1) then 'confidence'
-      when origin not in ('caller', 'rule', 'model') then 'origin' end;
+      when v_edge.from_memory_id = v_edge.to_memory_id then 'to_memory_id'
+      when v_edge.relation not in ('premise', 'cause', 'refines', 'opposes', 'parallel', 'next') then 'relation'
+      when not (v_edge.weight > 0 and v_edge.weight <= 1) then 'weight'
+      when not (v_edge.confidence >= 0 and v_edge.confidence <= 1) then 'confidence'
+      when v_edge.origin not in ('caller', 'rule', 'model') then 'origin' end;
     if v_field is not null then
       perform memdb._raise('MD001', format('field "%s" is out of range', v_field),
-        jsonb_build_object('index', ordinal, 'field', v_field),
+        jsonb_build_object('index', v_index, 'field', v_field),
         'An edge joins two different memories; relation is premise, cause, refines, opposes, parallel or next; '
         'weight is above 0 up to 1; confidence is 0 to 1; origin is caller, rule or model.');
     end if;
-    return next;
+    v_edges[v_index + 1] := v_edge;
   end loop;
+  return coalesce(v_edges, '{}');
 exception when invalid_text_representation or numeric_value_out_of_range then
-  perform memdb._raise('MD001', sqlerrm, jsonb_build_object('index', ordinal), 'A field has the wrong type.');
+  perform memdb._raise('MD001', sqlerrm, jsonb_build_object('index', v_index), 'A field has the wrong type.');
 end $$;
-comment on function memdb._edge_items (jsonb) is 'A checked batch of edge objects as typed rows, with the defaults filled in.';
+comment on function memdb._edges_of (integer, jsonb) is 'A checked batch of edge objects as rows to be, with the defaults filled in, in their order.';
 
--- _check_edge_ends: refuse edges between memories the caller may not see, or from one it may not write.
+-- _check_edges: refuse edges between memories the caller may not see, or from one it may not write.
 --
 -- Raises MD103 (memory) or MD104 (causing event) with index and field: what is in another
 -- tenant, or in a namespace the caller may not read, does not exist for it. MD302 where the
--- namespace of a from-memory may be read but not written.
-create or replace function memdb._check_edge_ends (
+-- namespace of a from-memory may be read but not written. Each end is looked up once.
+create or replace function memdb._check_edges (
   p_tenant integer,
-  p_edges  jsonb
+  p_edges  memdb.edge[]
 )
   returns void
   language plpgsql volatile
@@ -62,35 +64,89 @@ declare
   v_namespaces integer[] := memdb._readable(p_tenant, null, null);
   v_bad        record;
 begin
-  select i.ordinal, e.field, e.id
+  with ends as (
+    select d.field, d.id
+      from unnest(p_edges) e
+      cross join lateral (values ('from_memory_id', e.from_memory_id), ('to_memory_id', e.to_memory_id),
+                                 ('event_id', e.event_id)) d (field, id)
+     where d.id is not null
+     group by d.field, d.id
+  ), missing as (
+    select d.field, d.id
+      from ends d
+     where not case when d.field = 'event_id'
+             then exists (select from memdb.event v
+                           where v.tenant_id = p_tenant and v.event_id = d.id
+                             and (v_namespaces is null or v.namespace_id = any (v_namespaces)))
+             else exists (select from memdb.memory m
+                           where m.tenant_id = p_tenant and m.memory_id = d.id
+                             and (v_namespaces is null or m.namespace_id = any (v_namespaces))) end)
+  select e.ordinality - 1 as index, g.field, g.id
     into v_bad
-    from memdb._edge_items(p_edges) i
-    cross join lateral (values ('from_memory_id', i.from_memory_id), ('to_memory_id', i.to_memory_id),
-                               ('event_id', i.event_id)) e (field, id)
-   where e.id is not null
-     and not case when e.field = 'event_id'
-           then exists (select from memdb.event v
-                         where v.tenant_id = p_tenant and v.event_id = e.id
-                           and (v_namespaces is null or v.namespace_id = any (v_namespaces)))
-           else exists (select from memdb.memory m
-                         where m.tenant_id = p_tenant and m.memory_id = e.id
-                           and (v_namespaces is null or m.namespace_id = any (v_namespaces))) end
-   order by i.ordinal
+    from missing g
+    join unnest(p_edges) with ordinality e
+      on g.id = case g.field when 'from_memory_id' then e.from_memory_id when 'to_memory_id' then e.to_memory_id else e.event_id end
+   order by 1, g.field
    limit 1;
   if found then
     perform memdb._raise(case when v_bad.field = 'event_id' then 'MD104' else 'MD103' end,
       case when v_bad.field = 'event_id' then 'no such event' else 'no such memory' end,
-      jsonb_build_object('index', v_bad.ordinal, 'field', v_bad.field, 'id', v_bad.id),
+      jsonb_build_object('index', v_bad.index, 'field', v_bad.field, 'id', v_bad.id),
       'Use ids that append_events, record_memories or recall returned for this tenant.');
   end if;
   perform memdb._writable(p_tenant, n.path, null)
     from memdb.namespace n
    where n.tenant_id = p_tenant
      and n.namespace_id in (select m.namespace_id
-                              from memdb._edge_items(p_edges) i
-                              join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = i.from_memory_id);
+                              from (select distinct e.from_memory_id from unnest(p_edges) e) f
+                              join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = f.from_memory_id);
 end $$;
-comment on function memdb._check_edge_ends (integer, jsonb) is 'Refuse edges between memories the caller may not see, or from one it may not write.';
+comment on function memdb._check_edges (integer, memdb.edge[]) is 'Refuse edges between memories the caller may not see, or from one it may not write.';
+
+-- _checked_edges: a batch of edge objects as rows that may be inserted.
+create or replace function memdb._checked_edges (p_tenant integer, p_edges jsonb)
+  returns memdb.edge[]
+  language plpgsql volatile
+as $$
+declare
+  v_edges memdb.edge[];
+begin
+  perform memdb._check_items(p_edges,
+    array['from_memory_id', 'to_memory_id', 'relation', 'weight', 'confidence', 'origin', 'event_id'],
+    array['from_memory_id', 'to_memory_id', 'relation']);
+  perform memdb._lock_truth(p_tenant, false);
+  v_edges := memdb._edges_of(p_tenant, p_edges);
+  perform memdb._check_edges(p_tenant, v_edges);
+  return v_edges;
+end $$;
+comment on function memdb._checked_edges (integer, jsonb) is 'A batch of edge objects as rows that may be inserted.';
+
+-- _insert_edges: insert checked edges; of a pair already related in that way the first edge stays. Returns the new ones.
+--
+-- Inserted in key order, so that two batches over the same pairs wait for each other but never in a circle.
+create or replace function memdb._insert_edges (p_tenant integer, p_edges memdb.edge[])
+  returns bigint[]
+  language plpgsql volatile
+as $$
+declare
+  v_now timestamptz := memdb.current_time();
+  v_new bigint[];
+begin
+  with inserted as (
+    insert into memdb.edge as e (tenant_id, namespace_id, from_memory_id, to_memory_id, relation, weight, confidence,
+                                 origin, event_id, recorded_at)
+      select distinct on (i.from_memory_id, i.to_memory_id, i.relation)
+             p_tenant, m.namespace_id, i.from_memory_id, i.to_memory_id, i.relation, i.weight, i.confidence,
+             i.origin, i.event_id, v_now
+        from unnest(p_edges) with ordinality i
+        join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = i.from_memory_id
+       order by i.from_memory_id, i.to_memory_id, i.relation, i.ordinality
+      on conflict (tenant_id, from_memory_id, to_memory_id, relation) where retired_at is null do nothing
+      returning e.edge_id)
+  select coalesce(array_agg(n.edge_id), '{}') into v_new from inserted n;
+  return v_new;
+end $$;
+comment on function memdb._insert_edges (integer, memdb.edge[]) is 'Insert checked edges; of a pair already related in that way the first edge stays. Returns the new ones.';
 
 -- relate_memories: store soft relations between memories.
 --
@@ -110,39 +166,21 @@ create or replace function memdb.relate_memories (
   set search_path = pg_catalog, memdb, pg_temp
 as $$
 declare
-  v_now timestamptz;
-  v_new bigint[];
+  v_edges memdb.edge[];
+  v_new   bigint[];
 begin
   perform memdb._authorize(p_tenant, true);
-  perform memdb._check_items(p_edges,
-    array['from_memory_id', 'to_memory_id', 'relation', 'weight', 'confidence', 'origin', 'event_id'],
-    array['from_memory_id', 'to_memory_id', 'relation']);
-  perform memdb._lock_truth(p_tenant, false);
-  perform memdb._check_edge_ends(p_tenant, p_edges);
-  v_now := memdb.current_time();
-  -- Inserted in key order, so that two batches over the same pairs wait for each other but
-  -- never in a circle.
-  with inserted as (
-    insert into memdb.edge as e (tenant_id, namespace_id, from_memory_id, to_memory_id, relation, weight, confidence,
-                                 origin, event_id, recorded_at)
-      select distinct on (i.from_memory_id, i.to_memory_id, i.relation)
-             p_tenant, m.namespace_id, i.from_memory_id, i.to_memory_id, i.relation, i.weight, i.confidence,
-             i.origin, i.event_id, v_now
-        from memdb._edge_items(p_edges) i
-        join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = i.from_memory_id
-       order by i.from_memory_id, i.to_memory_id, i.relation, i.ordinal
-      on conflict (tenant_id, from_memory_id, to_memory_id, relation) where retired_at is null do nothing
-      returning e.edge_id)
-  select coalesce(array_agg(n.edge_id), '{}') into v_new from inserted n;
+  v_edges := memdb._checked_edges(p_tenant, p_edges);
+  v_new := memdb._insert_edges(p_tenant, v_edges);
   -- A statement of its own: it must see the edge another transaction inserted first.
   return query
-    select i.ordinal, e.edge_id,
-           e.edge_id = any (v_new) and i.ordinal = min(i.ordinal) over (partition by e.edge_id)
-      from memdb._edge_items(p_edges) i
+    select i.ordinality::integer - 1, e.edge_id,
+           e.edge_id = any (v_new) and i.ordinality = min(i.ordinality) over (partition by e.edge_id)
+      from unnest(v_edges) with ordinality i
       join memdb.edge e
         on e.tenant_id = p_tenant and e.from_memory_id = i.from_memory_id and e.to_memory_id = i.to_memory_id
        and e.relation = i.relation and e.retired_at is null
-     order by i.ordinal;
+     order by i.ordinality;
 end $$;
 comment on function memdb.relate_memories (integer, jsonb) is 'Store soft relations between memories.';
 

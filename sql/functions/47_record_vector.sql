@@ -23,10 +23,24 @@ create or replace function memdb._unit_vectors (p_dimensions integer, p_vectors 
   set search_path = pg_catalog, memdb, public, pg_temp
 as $$
 declare
-  v_units  halfvec[] := '{}';
-  v_vector vector;
-  v_reason text;
+  v_units    halfvec[] := '{}';
+  v_vector   vector;
+  v_reason   text;
+  v_is_sound boolean;
 begin
+  -- All at once; only if one of them is unsound are they looked through for which and why.
+  begin
+    select array_agg(l2_normalize(v.vector)::halfvec order by v.place),
+           count(v.vector) = count(*) and bool_and(vector_dims(v.vector) = p_dimensions and vector_norm(v.vector) > 0)
+      into v_units, v_is_sound
+      from (select t.text::vector as vector, t.place from unnest(p_vectors) with ordinality t (text, place) offset 0) v;
+    if v_is_sound is not false then
+      return coalesce(v_units, '{}');
+    end if;
+  exception when data_exception or program_limit_exceeded then
+    null;
+  end;
+  v_units := '{}';
   for v_index in 1 .. coalesce(cardinality(p_vectors), 0) loop
     begin
       v_vector := p_vectors[v_index];
@@ -102,6 +116,33 @@ begin
   return v_stored;
 end $$;
 comment on function memdb._insert_embeddings (integer, integer, bigint[], integer[], text[]) is 'Store vectors of memory versions and take them off the queue.';
+
+-- _insert_first_embeddings: store the vectors of memory versions that this transaction has just written.
+--
+-- Nobody else can have them in a queue or have encoded them yet, so nothing is looked up. The three
+-- arrays go side by side. Raises MD004 (index = place in the arrays).
+create or replace function memdb._insert_first_embeddings (
+  p_tenant     integer,
+  p_model_id   integer,
+  p_memory_ids bigint[],
+  p_versions   integer[],
+  p_vectors    text[]
+)
+  returns void
+  language plpgsql volatile
+  set search_path = pg_catalog, memdb, public, pg_temp
+as $$
+declare
+  v_dimensions integer;
+begin
+  select d.dimensions into v_dimensions
+    from memdb.embedding_model d where d.tenant_id = p_tenant and d.model_id = p_model_id;
+  insert into memdb.embedding (tenant_id, model_id, memory_id, version, namespace_id, user_id, type, vector)
+    select p_tenant, p_model_id, a.memory_id, a.version, m.namespace_id, m.user_id, m.type, a.vector
+      from unnest(p_memory_ids, p_versions, memdb._unit_vectors(v_dimensions, p_vectors)) a (memory_id, version, vector)
+      join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = a.memory_id;
+end $$;
+comment on function memdb._insert_first_embeddings (integer, integer, bigint[], integer[], text[]) is 'Store the vectors of memory versions that this transaction has just written.';
 
 -- record_embeddings: store the vectors an encoder returned.
 --
