@@ -5,12 +5,14 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from memdb import calls
+from memdb import calls, vector_index
 from memdb.client import Memory
 from memdb.commands.options import DataDir, Dsn, Tenant, open_memory, settings_for
 from memdb.commands.terminal import note, out, plain_table, progress
 from memdb.errors import NotAvailable
+from memdb.locate import locate
 from memdb.models import ModelMissing, get_encoder
+from memdb.types import VectorIndex, VectorIndexProgress
 
 __all__ = ["register"]
 
@@ -23,6 +25,9 @@ def register(app: typer.Typer) -> None:
     group.callback()(models)
     group.command()(use)
     group.command()(embed)
+    group.command()(activate)
+    group.command()(index)
+    group.command()(drop)
     app.add_typer(group, name="models", rich_help_panel="Upkeep")
 
 
@@ -87,6 +92,86 @@ def embed(
     """Encode memories that wait for their vectors; any number of processes may do so at once."""
     with open_memory(settings_for(dsn, data_dir), tenant) as memory:
         _embed(memory, include_missing=everything)
+
+
+def activate(
+    name: Annotated[
+        str, typer.Argument(help="An encoder of the tenant, as memdb models shows it.")
+    ],
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Also where memories have no vector of it yet.")
+    ] = False,
+    tenant: Tenant = None,
+    dsn: Dsn = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Let recall search the vectors of this encoder from now on; the one before is retired."""
+    with open_memory(settings_for(dsn, data_dir), tenant, encoder="none") as memory:
+        call = calls.activate_embedding_model(memory.tenant_id, name, allow_missing)
+        (done,) = memory.run(call)
+    before = f", {done.previous} is retired" if done.previous else ""
+    out.print(f"{name} is active{before}")
+    if done.missing:
+        note(
+            f"{done.missing:,} memories have no vector of it yet: memdb models embed --all", "warn"
+        )
+
+
+def index(
+    memory_mb: Annotated[
+        int | None,
+        typer.Option("--memory", metavar="MB", help="maintenance_work_mem for the builds."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print the statements, for psql.")
+    ] = False,
+    tenant: Tenant = None,
+    dsn: Dsn = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Build the nearest-neighbour indexes that large scopes need, and drop the others.
+
+    Everything goes on meanwhile. Killed, the next run goes on where it was. Connect as the owner
+    of the tables, without a pooler in between.
+    """
+    settings = settings_for(dsn, data_dir)
+    with open_memory(settings, tenant, encoder="none") as memory:
+        tenant_id = memory.tenant_id
+        plan = memory.run(calls.vector_index_plan(tenant_id))
+    if dry_run:
+        out.out("\n".join(f"{step.statement};" for step in plan if step.statement))
+        return
+    with progress() as display:
+        task = display.add_task("indexes", total=None, unit="")
+
+        def begin(step: VectorIndex) -> None:
+            where = step.namespace or "the whole tenant"
+            display.update(task, description=f"{step.action} {where}", completed=0, total=None)
+
+        def watch(now: VectorIndexProgress) -> None:
+            display.update(task, completed=now.done, total=now.total or None)
+
+        taken = vector_index.build(
+            locate(None, settings), tenant_id, memory_mb=memory_mb, begin=begin, watch=watch
+        )
+    out.print(f"{len(taken)} steps done, {sum(s.action == 'keep' for s in plan)} indexes kept")
+    if left := sum(step.action == "full" for step in plan):
+        note(f"{left} scopes get none: a database has 64 at most", "warn")
+
+
+def drop(
+    name: Annotated[str, typer.Argument(help="An encoder of the tenant that is not active.")],
+    tenant: Tenant = None,
+    dsn: Dsn = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Delete the vectors of an encoder, in small steps; safe to stop and to repeat."""
+    settings = settings_for(dsn, data_dir)
+    with open_memory(settings, tenant, encoder="none") as memory, progress() as display:
+        task = display.add_task("deleting", total=None, unit="steps")
+        while memory.run(calls.drop_embedding_model(memory.tenant_id, name))[0]:
+            display.advance(task)
+    out.print(f"{name} is gone")
 
 
 def _embed(memory: Memory, *, include_missing: bool) -> None:

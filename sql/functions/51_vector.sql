@@ -268,7 +268,7 @@ declare
   v_namespace integer;
 begin
   -- Not in a `set` clause of the function: that fails in a session that has not loaded pgvector.
-  perform set_config('hnsw.ef_search', least(1000, greatest(100, 2 * p_limit))::text, true),
+  perform set_config('hnsw.ef_search', least(1000, greatest(200, 2 * p_limit))::text, true),
           set_config('hnsw.iterative_scan', 'relaxed_order', true);
   foreach v_namespace in array p_indexes loop
     return query execute format(

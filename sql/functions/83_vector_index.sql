@@ -19,7 +19,7 @@ comment on function memdb._ann_most () is 'How many nearest-neighbour indexes a 
 --
 -- A namespace wants one from _ann_rows on, and keeps it down to half of that, so that one at
 -- the limit is not built again and again. The whole tenant wants one where more than _ann_rows would be left
--- to measure, or more than 4 indexes to search: recall without namespaces then takes that one.
+-- to measure, or more than one index to search: recall without namespaces then takes that one.
 -- Vectors of a retired model are not searched. Cost: counts the tenant's vectors in an index.
 create or replace function memdb._ann_wanted (p_tenant integer)
   returns table (model_id integer, namespace_id integer, vectors bigint, place bigint)
@@ -41,7 +41,7 @@ begin atomic
       from space s
       join memdb.embedding_model m on m.tenant_id = p_tenant and m.model_id = s.model_id
      group by s.model_id, m.dimensions
-    having count(*) filter (where s.is_wanted) > 4
+    having count(*) filter (where s.is_wanted) > 1
         or coalesce(sum(s.vectors) filter (where not s.is_wanted), 0) >= memdb._ann_rows(m.dimensions))
   select w.model_id, w.namespace_id, w.vectors, row_number() over (order by w.vectors desc, w.model_id, w.namespace_id)
     from (select s.model_id, s.namespace_id, s.vectors from space s where s.is_wanted

@@ -1,0 +1,154 @@
+"""`memdb bench scale`: what a recall costs in small and large scopes of small and large databases.
+
+A tenant with 400 namespaces: two of 2,500 memories, the rest by Zipf's law. Recall is asked with
+all legs, no reranker and the vector given, through the call the clients use. The yardstick is a
+bare query for the 20 nearest in the index over the whole table, unfiltered.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import psycopg
+
+from memdb import calls, vector_index
+from memdb.bench.filling import Clusters, Filled, Spec, fill, one, open_session, vector_text, words
+from memdb.bench.score import Latency
+from memdb.db import Db
+
+__all__ = ["LEGS", "Scale", "ScopeRow", "measure_scale", "spec_of"]
+
+LEGS: tuple[str, ...] = ("all", "keyword", "vector", "neighbour", "graph", "fresh")
+_DIMENSIONS = 384
+_SCOPES = 400
+_FIXED = 2500
+_K = 20
+_QUESTION_WORDS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeRow:
+    """Recall in one scope with some legs: milliseconds, and how many times the bare query's."""
+
+    scope: str
+    memories: int
+    legs: str
+    p50_ms: float
+    p95_ms: float
+    ratio: float
+
+
+@dataclass(slots=True)
+class Scale:
+    """One size measured."""
+
+    rows: int
+    load_s: float | None
+    index_s: float | None
+    bare_p50_ms: float
+    scopes: list[ScopeRow]
+    sizes_mb: dict[str, float] = field(default_factory=dict[str, float])
+
+
+def spec_of(rows: int) -> Spec:
+    """Return the scopes of a size: "fixed" ones of 2,500 and the largest, "n000"."""
+    sizes = {"fixed a": min(_FIXED, rows // 4), "fixed b": min(_FIXED, rows // 4)}
+    rest = rows - sum(sizes.values())
+    weights = 1 / np.arange(1, _SCOPES - 1)
+    shares = 1 + np.floor((rest - len(weights)) * weights / weights.sum()).astype(int)
+    shares[0] += rest - shares.sum()
+    sizes |= {f"n{number:03}": int(share) for number, share in enumerate(shares)}
+    return Spec(f"scale {rows}", _DIMENSIONS, sizes)
+
+
+def measure_scale(
+    dsn: str,
+    rows: int,
+    *,
+    queries: int = 40,
+    memory_mb: int = 1024,
+    stage: Callable[[str], None] = lambda text: None,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Scale:
+    """Write a size, or find it there, and measure it."""
+    spec = spec_of(rows)
+    with open_session(dsn) as session:
+        stage(f"writing {rows:,} memories")
+        started = time.perf_counter()
+        filled = fill(session, spec, Clusters(_DIMENSIONS, seed=11), progress)
+        if filled.is_new:
+            _settle(session, filled)
+        load_s = time.perf_counter() - started if filled.is_new else None
+        stage("building indexes")
+        started = time.perf_counter()
+        built = vector_index.build(dsn, filled.tenant, memory_mb=memory_mb)
+        index_s = time.perf_counter() - started if built else None
+        stage("asking")
+        asked = _questions(queries)
+        bare = _bare(session, filled, [vector for _, vector in asked])
+        scopes = {"fixed a": spec.sizes["fixed a"], "n000": spec.sizes["n000"]}
+        result = Scale(rows, load_s, index_s, bare, [])
+        for scope, memories in scopes.items():
+            for legs in LEGS:
+                times = _ask(session, filled, scope, legs, asked)
+                result.scopes.append(
+                    ScopeRow(scope, memories, legs, times.p50, times.p95, times.p50 / bare)
+                )
+        sizes: dict[str, int] = one(session, "select pg_temp.table_sizes()") or {}
+        result.sizes_mb = {name: round(size / 1e6, 1) for name, size in sizes.items()}
+        return result
+
+
+def _settle(session: psycopg.Connection[Any], filled: Filled) -> None:
+    """Do what jobs and autovacuum would have done by now."""
+    db = Db.over(session)
+    session.execute("analyze")
+    while db.run(calls.fold_keyword_stats(filled.tenant, 10_000))[0]:
+        pass
+    session.execute("vacuum analyze")
+
+
+def _questions(count: int) -> list[tuple[str, str]]:
+    random = np.random.default_rng(5)
+    texts = [" ".join(text.split()[:_QUESTION_WORDS]) for text in words(random, count)]
+    vectors = map(vector_text, Clusters(_DIMENSIONS, seed=99).draw(count))
+    return list(zip(texts, vectors, strict=True))
+
+
+def _ask(
+    session: psycopg.Connection[Any],
+    filled: Filled,
+    scope: str,
+    legs: str,
+    asked: Sequence[tuple[str, str]],
+) -> Latency:
+    """Recall alone, without the encoder; the first question warms up."""
+    db = Db.over(session)
+    times: list[float] = []
+    for text, vector in [asked[0], *asked]:
+        call = calls.recall(
+            filled.tenant,
+            text,
+            vector=[float(x) for x in vector[1:-1].split(",")],
+            namespaces=[scope],
+            k=_K,
+            legs=None if legs == "all" else [legs],
+        )
+        started = time.perf_counter()
+        db.run(call)
+        times.append((time.perf_counter() - started) * 1000)
+    return Latency.of(times[1:])
+
+
+def _bare(session: psycopg.Connection[Any], filled: Filled, vectors: Sequence[str]) -> float:
+    times: list[float] = []
+    for vector in [vectors[0], *vectors]:
+        started = time.perf_counter()
+        session.execute(
+            "select pg_temp.nearest_unfiltered(%s, %s, %s, %s)",
+            [filled.tenant, filled.model, vector, _K],
+        ).fetchall()
+        times.append((time.perf_counter() - started) * 1000)
+    return Latency.of(times[1:]).p50
