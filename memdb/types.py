@@ -19,6 +19,7 @@ __all__ = [
     "EmbeddingModel",
     "EnqueuedEmbeddings",
     "EventRef",
+    "ExplainedHit",
     "ExplainedPremise",
     "FailedEvent",
     "GraphLabel",
@@ -534,6 +535,28 @@ class Context:
         """Return the items whose markers, [m12] or [e7], occur in an answer, in order."""
         found = {marker.lower() for marker in re.findall(r"\[([me]\d+)\]", answer, re.IGNORECASE)}
         return tuple(item for item in self.items if item.marker in found)
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedHit:
+    """A hit of a recall with what its place came from, or an expected memory and why it is none.
+
+    `step` is returned, or where it fell out: unknown, time, namespace, user, session, type,
+    status, tier, unmatched, depth or cut; `reason` says it in words. `factors` are what the odds
+    were multiplied by.
+    """
+
+    rank: int | None
+    memory_id: int | None
+    version: int | None
+    event_id: int | None
+    score: float | None
+    text: str | None
+    legs: Mapping[str, Mapping[str, float]]
+    factors: Mapping[str, float]
+    is_expected: bool
+    step: str
+    reason: str | None
 
 
 @dataclass(frozen=True, slots=True)

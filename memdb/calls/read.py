@@ -13,6 +13,7 @@ __all__ = [
     "expand_related",
     "explain_memory",
     "explain_memory_json",
+    "explain_recall",
     "get_memory",
     "list_memories",
     "mark_used",
@@ -107,6 +108,44 @@ def mark_used(tenant: int, recall_id: int, memory_ids: Sequence[int]) -> Call[in
         arg("tenant", "integer", tenant),
         arg("recall_id", "bigint", recall_id),
         arg("memory_ids", "bigint[]", memory_ids),
+    )
+
+
+def explain_recall(
+    tenant: int,
+    query: str,
+    expected: int | None = None,
+    vector: Sequence[float] | None = None,
+    namespaces: Sequence[str] | None = None,
+    user: str | None = None,
+    agent: str | None = None,
+    session: str | None = None,
+    types: Sequence[str] | None = None,
+    k: int = 10,
+    legs: Sequence[str] | None = None,
+    hops: int = 1,
+    include: Sequence[str] | None = None,
+    as_of_belief: datetime | None = None,
+    as_of_world: datetime | None = None,
+) -> Call[t.ExplainedHit]:
+    """Return why recall answers as it does, and where an expected memory fell out."""
+    return call(
+        "explain_recall",
+        t.ExplainedHit,
+        arg("tenant", "integer", tenant),
+        arg("query", "text", query),
+        arg("expected", "bigint", expected),
+        arg("vector", "real[]", None if vector is None else array_text(vector)),
+        arg("namespaces", "text[]", namespaces),
+        arg("user", "text", user),
+        arg("agent", "text", agent),
+        arg("session", "text", session),
+        arg("types", "text[]", types),
+        arg("k", "integer", k),
+        arg("legs", "text[]", legs),
+        arg("hops", "integer", hops),
+        arg("include", "text[]", include),
+        *_as_of(as_of_belief, as_of_world),
     )
 
 

@@ -4,7 +4,7 @@ The docstrings here are those of the methods. No connection is held while an enc
 encoding comes before the transaction that stores, or between two.
 """
 
-from memdb.operations.context import context, mark_used
+from memdb.operations.context import context, explain, mark_used
 from memdb.operations.encoding import embed_pending
 from memdb.operations.history import diff, export_prov, history, replay, trace
 from memdb.operations.reading import get, health, list_memories, recall, why
@@ -28,6 +28,7 @@ __all__ = [
     "decide",
     "diff",
     "embed_pending",
+    "explain",
     "export_prov",
     "get",
     "health",

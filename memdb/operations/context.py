@@ -12,9 +12,9 @@ from memdb.operations.encoding import ENCODER_CHANGED, encode_query
 from memdb.scope import Scope
 from memdb.statement import Call
 from memdb.steps import Operation, run
-from memdb.types import Context, ContextItem, ContextRow
+from memdb.types import Context, ContextItem, ContextRow, ExplainedHit
 
-__all__ = ["context", "mark_used"]
+__all__ = ["context", "explain", "mark_used"]
 
 log = logging.getLogger("memdb")
 
@@ -52,13 +52,7 @@ def context(
     Raises: as `recall`.
     """
     degraded: list[str] = []
-    vector = None
-    if scope.lacks_encoder:
-        degraded.append("encoder")
-    if scope.encoder is not None and not is_blank(query):
-        vector = yield from encode_query(query)
-        if vector is None:
-            degraded.append("encoder")
+    vector = yield from _vector(scope, query, degraded)
 
     def call(vector: Sequence[float] | None) -> Call[ContextRow]:
         return calls.build_context(
@@ -95,6 +89,69 @@ def context(
         row = ContextRow("", 0, [], None)
     items = tuple(ContextItem.from_json(item) for item in row.items)
     return Context(row.context, row.tokens, items, row.recall_id, tuple(degraded))
+
+
+def _vector(scope: Scope, query: str, degraded: list[str]) -> Operation[Sequence[float] | None]:
+    if scope.lacks_encoder:
+        degraded.append("encoder")
+    if scope.encoder is None or is_blank(query):
+        return None
+    vector = yield from encode_query(query)
+    if vector is None:
+        degraded.append("encoder")
+    return vector
+
+
+def explain(
+    scope: Scope,
+    query: str,
+    expected: int | None = None,
+    *,
+    k: int = 10,
+    namespaces: Sequence[str] | EllipsisType | None = ...,
+    user: str | EllipsisType | None = ...,
+    agent: str | EllipsisType | None = ...,
+    session: str | None = None,
+    types: Sequence[str] | None = None,
+    legs: Sequence[str] | None = None,
+    hops: int = 1,
+    include: Sequence[str] | None = None,
+    as_of_belief: datetime | None = None,
+    as_of_world: datetime | None = None,
+) -> Operation[Sequence[ExplainedHit]]:
+    """Return why a recall answers as it does, and where an expected memory fell out.
+
+    Hits come in the order of the database, before any reranking. Where `expected` is not among
+    them, one row more says at which step it was lost.
+
+    Args:
+        expected: the id of a memory that was to be found.
+        k, namespaces, user, agent, session, types, legs, hops, include, as_of_belief,
+            as_of_world: as for `recall`.
+
+    Raises: as `recall`, and VectorMismatch or ModelNotFound where another encoder is active.
+    """
+    vector = None
+    if legs is None or "vector" in legs:
+        vector = yield from _vector(scope, query, [])
+    call = calls.explain_recall(
+        scope.tenant_id,
+        query,
+        expected,
+        vector=vector,
+        namespaces=[scope.namespace] if isinstance(namespaces, EllipsisType) else namespaces,
+        user=scope.user_or(user),
+        agent=scope.agent_or(agent),
+        session=session,
+        types=types,
+        k=k,
+        legs=legs,
+        hops=hops,
+        include=include,
+        as_of_belief=as_of_belief,
+        as_of_world=as_of_world,
+    )
+    return (yield from run(call))
 
 
 def mark_used(

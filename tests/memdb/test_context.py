@@ -83,6 +83,17 @@ def test_a_recall_of_the_past(memory: Memory) -> None:
     assert "五月三日" in memory.context("包裹", as_of_belief=before).text
 
 
+def test_a_recall_is_explained(memory: Memory) -> None:
+    tea = memory.remember("Tea is at four", sources=memory.observe("Tea is at four"))
+    cake = memory.remember("Cake is at five", sources=memory.observe("Cake"), type="decision")
+    rows = memory.explain("tea", cake.memory_id, types=["fact", "observation"])
+    assert [(row.memory_id, row.step) for row in rows] == [
+        (tea.memory_id, "returned"),
+        (cake.memory_id, "type"),
+    ]
+    assert rows[1].is_expected
+
+
 async def test_the_same_without_blocking(amemory: AsyncMemory) -> None:
     tea = await amemory.remember("Tea is at four", sources=await amemory.observe("Tea is at four"))
     found = await amemory.context("tea")

@@ -43,6 +43,8 @@ PRIVATE_BUT_CALLED = {
     "_read_states": "memdb_reader",
     "_readable": "memdb_reader",
     "_recall_candidates": "memdb_reader",
+    "_recall_factors": "memdb_reader",
+    "_recall_fate": "memdb_reader",
     "_recall_sources": "memdb_reader",
     "_refused": "memdb_operator",
     "_require_operator": "memdb_operator",
