@@ -24,11 +24,11 @@ from memdb import operations
 from memdb.buffer import AsyncBuffer, Buffer
 from memdb.db import AsyncDb, AsyncPool, Db, Options, Pool
 from memdb.locate import locate
-from memdb.models import Embed
+from memdb.models import Embed, Rerank
 from memdb.scope import Scope, start
 from memdb.settings import Settings
 from memdb.statement import Call
-from memdb.steps import Encode, Offload, Operation, Run, Step, Transact
+from memdb.steps import Encode, Offload, Operation, Run, Score, Step, Transact
 
 __all__ = ["AsyncMemory", "Memory"]
 
@@ -85,6 +85,7 @@ class _Client:
         user: str | None,
         agent: str | None,
         encoder: Embed | str | None,
+        reranker: Rerank | str | None,
         create_tenant: bool | None,
         settings: Settings | None,
         has_pool: bool,
@@ -100,6 +101,7 @@ class _Client:
             user=user or self._settings.user,
             agent=agent or self._settings.agent,
             wanted_encoder=self._settings.encoder if encoder == "auto" else encoder,
+            wanted_reranker=self._settings.reranker if reranker is None else reranker,
             creates_tenant=is_embedded if create_tenant is None else create_tenant,
         )
         self._is_open = False
@@ -114,6 +116,19 @@ class _Client:
         """The encoder in use; None where there is none, and until the client is open."""
         return self._scope.encoder
 
+    @property
+    def reranker(self) -> Rerank | None:
+        """The reranker in use; None where there is none, and until the client is open."""
+        return self._scope.reranker
+
+    def _encoder(self) -> Embed:
+        assert self._scope.encoder is not None
+        return self._scope.encoder
+
+    def _reranker(self) -> Rerank:
+        assert self._scope.reranker is not None
+        return self._scope.reranker
+
 
 class Memory(_Client):
     """Long-term memory of one tenant, for code that blocks.
@@ -126,6 +141,9 @@ class Memory(_Client):
         encoder: an encoder, the name of one, None for no vectors, or auto: the one the tenant's
             vectors were made with; for a tenant without vectors multilingual-e5-small, where
             the extra [local] is installed.
+        reranker: a reranker, the name of one (late-interaction, the URL of a rerank endpoint,
+            none), or auto: late-interaction where the extra [local] is installed. Default:
+            MEMDB_RERANKER, or else none.
         pool: a psycopg_pool pool of yours instead of a DSN; or one connection, whose transaction
             memdb then writes in. Neither is closed or checked for its release of memdb.
         create_tenant: make the tenant if it is missing (operators only); default: only in the
@@ -134,7 +152,7 @@ class Memory(_Client):
 
     Raises, when it opens: ServerUnavailable; SchemaMismatch (MD404: run `memdb migrate`);
     TenantNotFound (MD101); ModelConflict and VectorMismatch (MD203, MD004: another encoder);
-    ModelMissing (the encoder you named is not installed).
+    ModelMissing (the encoder or reranker you named is not installed).
     """
 
     def __init__(
@@ -146,12 +164,22 @@ class Memory(_Client):
         user: str | None = None,
         agent: str | None = None,
         encoder: Embed | str | None = "auto",
+        reranker: Rerank | str | None = None,
         pool: Pool | Connection | None = None,
         create_tenant: bool | None = None,
         settings: Settings | None = None,
     ) -> None:
         super().__init__(
-            dsn, tenant, namespace, user, agent, encoder, create_tenant, settings, pool is not None
+            dsn,
+            tenant,
+            namespace,
+            user,
+            agent,
+            encoder,
+            reranker,
+            create_tenant,
+            settings,
+            pool is not None,
         )
         self._pool = pool
         self._db: Db | None = None
@@ -253,12 +281,10 @@ class Memory(_Client):
                 return self._encoder().embed_queries(texts)
             case Encode(texts=texts):
                 return self._encoder().embed_passages(texts)
+            case Score():
+                return self._reranker().rerank(step.query, step.passages)
             case Offload():
                 return step.work()
-
-    def _encoder(self) -> Embed:
-        assert self._scope.encoder is not None
-        return self._scope.encoder
 
     def __enter__(self) -> Self:
         return self.open()
@@ -289,12 +315,22 @@ class AsyncMemory(_Client):
         user: str | None = None,
         agent: str | None = None,
         encoder: Embed | str | None = "auto",
+        reranker: Rerank | str | None = None,
         pool: AsyncPool | AsyncConnection | None = None,
         create_tenant: bool | None = None,
         settings: Settings | None = None,
     ) -> None:
         super().__init__(
-            dsn, tenant, namespace, user, agent, encoder, create_tenant, settings, pool is not None
+            dsn,
+            tenant,
+            namespace,
+            user,
+            agent,
+            encoder,
+            reranker,
+            create_tenant,
+            settings,
+            pool is not None,
         )
         self._pool = pool
         self._db: AsyncDb | None = None
@@ -397,12 +433,10 @@ class AsyncMemory(_Client):
                 return await self._encoder().aembed_queries(texts)
             case Encode(texts=texts):
                 return await self._encoder().aembed_passages(texts)
+            case Score():
+                return await self._reranker().arerank(step.query, step.passages)
             case Offload():
                 return await asyncio.to_thread(step.work)
-
-    def _encoder(self) -> Embed:
-        assert self._scope.encoder is not None
-        return self._scope.encoder
 
     async def __aenter__(self) -> Self:
         return await self.open()

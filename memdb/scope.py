@@ -8,15 +8,18 @@ from typing import Any
 
 from memdb import calls
 from memdb.errors import AccessDenied, ModelConflict, TenantNotFound, VectorMismatch
-from memdb.models import Embed, ModelMissing, get_encoder
+from memdb.models import Embed, ModelMissing, Rerank, get_encoder, get_reranker
 from memdb.settings import Settings
 from memdb.steps import Operation, offload, run
 from memdb.types import EmbeddingModel
 
-__all__ = ["DEFAULT_ENCODER", "Scope", "enqueue_missing", "start"]
+__all__ = ["DEFAULT_ENCODER", "DEFAULT_RERANKER", "Scope", "enqueue_missing", "start"]
 
 DEFAULT_ENCODER = "multilingual-e5-small"
 """What `auto` registers for a tenant that has no encoder yet, where the extra [local] is there."""
+
+DEFAULT_RERANKER = "late-interaction"
+"""What `auto` reranks with, where the extra [local] is there."""
 
 log = logging.getLogger("memdb")
 
@@ -35,10 +38,12 @@ class Scope:
     user: str | None
     agent: str | None
     wanted_encoder: Embed | str | None
+    wanted_reranker: Rerank | str | None = None
     creates_tenant: bool = False
     tenant_id: int = 0
     encoder: Embed | None = None
     lacks_encoder: bool = False
+    reranker: Rerank | None = None
 
     def user_or(self, user: str | EllipsisType | None) -> str | None:
         """The user given in a call, or the client's own where it was left out."""
@@ -50,13 +55,18 @@ class Scope:
 
 
 def start(scope: Scope) -> Operation[None]:
-    """Find the tenant and agree on an encoder with it.
+    """Find the tenant, agree on an encoder with it, and get the reranker ready.
 
     Raises: TenantNotFound (MD101), TenantDenied (MD301). ModelConflict (MD203) or
     VectorMismatch (MD004): the tenant's vectors are of another encoder. ModelMissing: the
-    encoder that was asked for by name is not installed.
+    encoder or the reranker that was asked for by name is not installed.
     """
     scope.tenant_id = yield from _find_tenant(scope)
+    scope.reranker = yield from offload(lambda: _get_reranker(scope))
+    yield from _agree_on_encoder(scope)
+
+
+def _agree_on_encoder(scope: Scope) -> Operation[None]:
     if scope.wanted_encoder in (None, "none"):
         return
     models = yield from run(calls.list_embedding_models(scope.tenant_id))
@@ -112,6 +122,34 @@ def _by_name(name: str, settings: Settings) -> Embed | None:
         "passage_prefix": settings.embeddings_passage_prefix,
     }
     return _shared_encoder(name, tuple(options.items()))
+
+
+def _get_reranker(scope: Scope) -> Rerank | None:
+    wanted = scope.wanted_reranker
+    if wanted is not None and not isinstance(wanted, str):
+        return wanted
+    if wanted != "auto":
+        return _reranker_by_name(wanted or "none", scope.settings)
+    try:
+        return _reranker_by_name(DEFAULT_RERANKER, scope.settings)
+    except ModelMissing:
+        return None
+
+
+def _reranker_by_name(name: str, settings: Settings) -> Rerank | None:
+    if not name.startswith(("http://", "https://")):
+        return _shared_reranker(name, ())
+    key = settings.reranker_api_key
+    options = {
+        "model": settings.reranker_model,
+        "api_key": key.get_secret_value() if key else None,
+    }
+    return _shared_reranker(name, tuple(options.items()))
+
+
+@cache
+def _shared_reranker(name: str, options: tuple[tuple[str, Any], ...]) -> Rerank | None:
+    return get_reranker(name, **dict(options))
 
 
 @cache

@@ -17,6 +17,7 @@ __all__ = [
     "Offload",
     "Operation",
     "Run",
+    "Score",
     "Step",
     "Transact",
     "offload",
@@ -52,13 +53,21 @@ class Encode:
 
 
 @dataclass(frozen=True, slots=True)
+class Score:
+    """Have passages scored for a query; never while a connection is held. Gives one number each."""
+
+    query: str
+    passages: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Offload:
     """Do work that takes long enough to be kept off an event loop; gives its result."""
 
     work: Callable[[], Any]
 
 
-Step: TypeAlias = Run | Transact | Encode | Offload
+Step: TypeAlias = Run | Transact | Encode | Score | Offload
 Operation: TypeAlias = Generator[Step, Any, T]
 
 

@@ -38,11 +38,14 @@ class Outcome:
 
     name: str
     encoder: str
+    reranker: str | None
     counts: dict[str, int]
     answers: list[Answer] = field(default_factory=list["Answer"])
     table: Table = field(default_factory=dict[str, Mapping[str, float]])
     latency: Latency | None = None
     degraded: int = 0
+    remembered: tuple[int, int] | None = None
+    """Passages a late-interaction reranker keeps, and the bytes they take together."""
 
 
 def database_for(settings: Settings, *, fresh: bool = False) -> str:
@@ -101,6 +104,7 @@ def ask_all(
     records: dict[int, str],
     *,
     k: int = 100,
+    pool: int = 50,
     legs: Sequence[str] | None = None,
     progress: Callable[[], None],
 ) -> Outcome:
@@ -109,15 +113,20 @@ def ask_all(
     Questions are encoded beforehand, by an encoder that remembers (`CachedEncoder`), so that
     the latency is that of finding.
     """
-    encoder = memory.encoder
-    outcome = Outcome(data.name, encoder.name if encoder else "none", count(memory))
+    encoder, reranker = memory.encoder, memory.reranker
+    outcome = Outcome(
+        data.name,
+        encoder.name if encoder else "none",
+        reranker.name if reranker else None,
+        count(memory),
+    )
     answered: list[Answered] = []
     for scope in data.scopes:
         if encoder is not None:
             _encode_questions(encoder, scope.questions)
         for question in scope.questions:
             result = memory.recall(
-                question.text, k=k, namespaces=[scope.id], legs=legs, log_recall=False
+                question.text, k=k, pool=pool, namespaces=[scope.id], legs=legs, log_recall=False
             )
             ranked = _ranked(result, records)
             outcome.degraded += bool(result.degraded)
@@ -125,6 +134,7 @@ def ask_all(
             answered.append(Answered(question.category, question.evidence, ranked))
             progress()
     outcome.table = summarise(answered)
+    outcome.remembered = getattr(reranker, "remembered", None)
     if outcome.answers:
         outcome.latency = Latency.of([answer.ms for answer in outcome.answers])
     return outcome

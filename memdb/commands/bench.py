@@ -53,6 +53,10 @@ def retrieval(
     encoder: Annotated[
         str, typer.Option(help="Name of the encoder, or none for words alone.")
     ] = DEFAULT_ENCODER,
+    reranker: Annotated[
+        str, typer.Option(help="Name or URL of a reranker; use it with --k up to --pool.")
+    ] = "none",
+    pool: Annotated[int, typer.Option(min=1, max=1000, help="How many hits it reranks.")] = 50,
     k: Annotated[int, typer.Option(min=1, max=1000, help="How many hits to ask for.")] = 100,
     legs: Annotated[
         list[str] | None, typer.Option("--leg", help="Only this leg of recall; may be repeated.")
@@ -81,7 +85,7 @@ def retrieval(
         where = database_for(settings, fresh=fresh)
     outcomes: list[Outcome] = []
     for path in paths:
-        outcomes.append(_measure(load(path), model, where, k, legs))
+        outcomes.append(_measure(load(path), model, reranker, where, k, pool, legs))
         _show(outcomes[-1])
     if run:
         _write_run(run, outcomes)
@@ -90,7 +94,13 @@ def retrieval(
 
 
 def _measure(
-    data: DataSet, model: Embed | None, where: str, k: int, legs: Sequence[str] | None
+    data: DataSet,
+    model: Embed | None,
+    reranker: str,
+    where: str,
+    k: int,
+    pool: int,
+    legs: Sequence[str] | None,
 ) -> Outcome:
     # It needs numpy, which comes with the encoders: words alone are measured without.
     from memdb.bench.vectors import CachedEncoder
@@ -99,7 +109,9 @@ def _measure(
     tenant = f"{data.name}/{model.name if model else 'none'}"
     try:
         with (
-            closing(Memory(where, tenant=tenant, encoder=cached, create_tenant=True)) as memory,
+            closing(
+                Memory(where, tenant=tenant, encoder=cached, reranker=reranker, create_tenant=True)
+            ) as memory,
             progress() as display,
         ):
             watcher = _Display(display, data.size, has_encoder=cached is not None)
@@ -108,7 +120,13 @@ def _measure(
             questions = sum(len(scope.questions) for scope in data.scopes)
             task = display.add_task("asking", total=questions, unit="questions")
             return ask_all(
-                memory, data, ids, k=k, legs=legs, progress=lambda: display.advance(task)
+                memory,
+                data,
+                ids,
+                k=k,
+                pool=pool,
+                legs=legs,
+                progress=lambda: display.advance(task),
             )
     finally:
         if cached:
@@ -136,7 +154,8 @@ class _Display:
 
 def _show(outcome: Outcome) -> None:
     counts = ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in outcome.counts.items())
-    out.print(Text.assemble((outcome.name, "strong"), f"  {outcome.encoder}; in it: {counts}"))
+    models = " and ".join(name for name in (outcome.encoder, outcome.reranker) if name)
+    out.print(Text.assemble((outcome.name, "strong"), f"  {models}; in it: {counts}"))
     table = plain_table("category", "n", *METRICS, right=("n", *METRICS))
     for category, row in outcome.table.items():
         cells = [f"{row[name]:.1f}" for name in METRICS]
@@ -147,6 +166,10 @@ def _show(outcome: Outcome) -> None:
         note(
             f"recall, without encoding: p50 {ms.p50:.1f} ms, p95 {ms.p95:.1f} ms, max {ms.max:.1f}"
         )
+    if outcome.remembered:
+        passages, size = outcome.remembered
+        each = size / max(passages, 1) / 1000
+        note(f"the reranker remembers {passages:,} passages, {each:.1f} kB each")
     if outcome.degraded:
         note(f"{outcome.degraded} answers were poorer than they could be", "warn")
 
@@ -168,6 +191,7 @@ def _figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     return {
         outcome.name: {
             "encoder": outcome.encoder,
+            "reranker": outcome.reranker,
             "counts": outcome.counts,
             "categories": outcome.table,
             "latency_ms": dataclasses.asdict(outcome.latency) if outcome.latency else None,

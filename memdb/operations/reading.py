@@ -9,12 +9,14 @@ from types import EllipsisType
 from memdb import calls
 from memdb.errors import NamespaceNotFound, TimedOut
 from memdb.explanation import Explanation
+from memdb.models import Rerank
 from memdb.models.text import is_blank
+from memdb.operations import reranking
 from memdb.operations.encoding import ENCODER_CHANGED, encode_query
 from memdb.scope import Scope
 from memdb.statement import Call
 from memdb.steps import Operation, Run, run
-from memdb.types import HealthMetric, MemoryRow, RecallResult, RecallRow
+from memdb.types import HealthMetric, Hit, MemoryRow, RecallResult, RecallRow
 
 __all__ = ["get", "health", "list_memories", "recall", "why"]
 
@@ -34,6 +36,8 @@ def recall(
     legs: Sequence[str] | None = None,
     hops: int = 1,
     include: Sequence[str] | None = None,
+    rerank: bool = True,
+    pool: int = 50,
     timeout_ms: int | None = None,
     log_recall: bool = True,
     as_of_belief: datetime | None = None,
@@ -53,6 +57,9 @@ def recall(
         legs: ways of finding: keyword, vector, neighbour, graph, fresh; default: all.
         hops: how far to walk along relations.
         include: also what is stale, contradicted, retracted or in the archive.
+        rerank: False leaves the order of recall as it is, where the client has a reranker.
+        pool: how many hits the reranker puts in order, the `k` best of which come back. It works
+            after recall, whatever `timeout_ms` is; the log holds all of them.
         timeout_ms: after this long the answer comes from the keyword leg alone.
         log_recall: False leaves no row in the log of recalls; `recall_id` is None then.
         as_of_belief, as_of_world: what was believed then, about that day, as for `get`; sources
@@ -67,6 +74,9 @@ def recall(
     if legs is None or "vector" in legs:
         vector = yield from _encode_query(scope, query, degraded)
 
+    reranker = scope.reranker if rerank else None
+    depth = max(k, pool) if reranker else k
+
     def call(vector: Sequence[float] | None, legs: Sequence[str] | None) -> Call[RecallRow]:
         return calls.recall(
             scope.tenant_id,
@@ -77,7 +87,7 @@ def recall(
             agent=scope.agent_or(agent),
             session=session,
             types=types,
-            k=k,
+            k=depth,
             legs=legs,
             hops=hops,
             include=include,
@@ -93,7 +103,24 @@ def recall(
         if namespaces is not ...:
             raise
         rows = []
-    return _result(rows, degraded, (perf_counter() - started) * 1000)
+    hits: Sequence[Hit] = [row.hit for row in rows]
+    if reranker is not None:
+        hits = yield from _reranked(scope, reranker, query, hits, pool, degraded)
+    recall_id = rows[0].recall_id if rows else None
+    return _result(hits[:k], recall_id, degraded, (perf_counter() - started) * 1000)
+
+
+def _reranked(
+    scope: Scope,
+    reranker: Rerank,
+    query: str,
+    hits: Sequence[Hit],
+    pool: int,
+    degraded: list[str],
+) -> Operation[Sequence[Hit]]:
+    """Put the first hits in order; the others stay behind them."""
+    first = yield from reranking.rerank(scope, reranker, query, hits[:pool], degraded)
+    return [*first, *hits[pool:]]
 
 
 def _encode_query(
@@ -132,13 +159,15 @@ def _recall_rows(
         return (yield Run(call(None, ["keyword"]), timeout_ms))
 
 
-def _result(rows: Sequence[RecallRow], degraded: Sequence[str], elapsed_ms: float) -> RecallResult:
+def _result(
+    hits: Sequence[Hit], recall_id: int | None, degraded: Sequence[str], elapsed_ms: float
+) -> RecallResult:
     return RecallResult(
-        hits=tuple(row.hit for row in rows),
-        recall_id=rows[0].recall_id if rows else None,
+        hits=tuple(hits),
+        recall_id=recall_id,
         degraded=tuple(degraded),
         elapsed_ms=elapsed_ms,
-        legs=tuple(dict.fromkeys(leg for row in rows for leg in row.legs)),
+        legs=tuple(dict.fromkeys(leg for hit in hits for leg in hit.legs)),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from memdb.scope import Scope
 from memdb.settings import Settings
 from memdb.statement import Call
-from memdb.steps import Encode, Offload, Run, Step, Transact
+from memdb.steps import Encode, Offload, Run, Score, Step, Transact
 
 
 def scope(**changes: Any) -> Scope:
@@ -29,11 +29,13 @@ class Player:
     """Carries out steps with prepared answers, an exception being raised in the operation.
 
     Answers of calls go by the function's name, the last one again and again; vectors come from
-    `encode`. What was asked for is kept in `calls` and `texts`, and in `order` which came when.
+    `encode`, scores from `score`. What was asked for is kept in `calls` and `texts`, and in
+    `order` which came when.
     """
 
     answers: dict[str, list[Any]] = field(default_factory=dict)
     encode: Any = None
+    score: Any = None
     calls: list[Call[Any]] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     order: list[str] = field(default_factory=list)
@@ -71,6 +73,12 @@ class Player:
                 if isinstance(self.encode, Exception):
                     raise self.encode
                 return self.encode(step.texts)
+            case Score():
+                self.order.append("score")
+                self.texts += step.passages
+                if isinstance(self.score, Exception):
+                    raise self.score
+                return self.score(step.query, step.passages)
             case Offload():
                 return step.work()
 
