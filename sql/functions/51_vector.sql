@@ -6,7 +6,7 @@
 -- A nearest-neighbour index over everybody's vectors starves small scopes: it filters after, and
 -- comes back with few rows or none. So an index holds one scope alone, a large namespace or a
 -- whole tenant (83), smaller scopes are measured row by row, and a filter that leaves too
--- little of what an index finds is answered row by row as well. Figures: docs/decisions/0005.
+-- little of what an index finds is answered row by row as well. Figures: docs/decisions/0008.
 
 -- _model_vector: a vector as a model's rows are stored: half precision, length 1.
 --

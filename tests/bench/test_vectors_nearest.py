@@ -59,6 +59,6 @@ def test_recall_is_measured_for_every_leg_of_a_fixed_and_the_largest_scope(fresh
     assert size.index_s is None
     again = scale.measure_scale(fresh_db.dsn, 1000, queries=3, memory_mb=64)
     assert again.load_s is None
-    assert fresh_db.connect().execute(
-        "select (select count(*) from memdb.memory), (select count(*) from memdb.keyword_queue)"
-    ).fetchone() == (1000, 0)
+    connection = fresh_db.connect()
+    assert connection.execute("select count(*) from memdb.memory").fetchone() == (1000,)
+    assert connection.execute("select count(*) from memdb.keyword_queue").fetchone() == (0,)
