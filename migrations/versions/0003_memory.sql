@@ -220,6 +220,8 @@ comment on table memdb.justification is 'One derivation of a memory version: it 
 comment on column memdb.justification.supports is 'Whether this is the one well-founded justification the memory stands on now.';
 
 create index justification_memory_idx on memdb.justification (tenant_id, memory_id, version);
+-- What else a fallen memory could stand on: asked of every one, and few have anything.
+create index justification_other_idx on memdb.justification (tenant_id, memory_id) include (justification_id) where not supports;
 
 create table memdb.premise (
   tenant_id        integer not null,
