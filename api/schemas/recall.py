@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field
 
-from api.schemas.base import Answer, MemoryType, Request
+from api.schemas.base import Answer, MemoryType, Request, Time
 
 __all__ = ["Question", "Recalled"]
 
@@ -36,12 +36,8 @@ class Question(Request):
         le=600_000,
         description="After this long the answer comes from the keyword leg alone.",
     )
-    as_of_belief: datetime | None = Field(
-        default=None, description="What was believed then; with a time zone."
-    )
-    as_of_world: datetime | None = Field(
-        default=None, description="What holds, or held, on that day; with a time zone."
-    )
+    as_of_belief: Time | None = Field(default=None, description="What was believed then.")
+    as_of_world: Time | None = Field(default=None, description="What was so on that day.")
     log: bool = Field(default=True, description="False keeps no row of this recall.")
 
 

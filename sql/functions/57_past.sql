@@ -57,7 +57,8 @@ comment on function memdb._may_answer (timestamptz, timestamptz, timestamptz, ti
 
 -- _keyword_then: the keyword leg at a time about a time; returns what _keyword_leg returns.
 --
--- Words are counted among the versions that match. States are looked up best first, and only until
+-- Where _keyword_leg goes by folded statistics, so does this, by those of today: then words are
+-- worth the same in both. Otherwise they are counted among the versions that match. States are looked up best first, and only until
 -- p_limit are found: an ordered subquery under a lateral join keeps its order.
 create or replace function memdb._keyword_then (
   p_tenant     integer,
@@ -81,6 +82,7 @@ create or replace function memdb._keyword_then (
   set enable_seqscan = off
 as $$
 declare
+  v_known record;
   v_query tsquery;
 begin
   terms := p_terms[1:64];
@@ -88,12 +90,23 @@ begin
     idf := '{}';
     return;
   end if;
+  v_known := memdb._scope_statistics(p_tenant, p_namespaces, p_terms);
+  if v_known.documents >= 500 and v_known.queued <= v_known.documents / 4 then
+    documents := v_known.documents + v_known.queued;
+    mean_length := v_known.mean_length;
+    select array_agg(r.term order by r.place), array_agg(memdb._idf(documents, r.holding) order by r.place)
+      into terms, idf
+      from (select t.term, t.holding, row_number() over (order by t.holding, t.term) as place
+              from unnest(p_terms, v_known.holding) t (term, holding)) r
+     where r.place <= 64;
+  else
+    select count(*) into documents
+      from memdb.memory m
+     where m.tenant_id = p_tenant and m.recorded_at <= coalesce(p_belief_at, 'infinity')
+       and m.namespace_id = any (coalesce(p_namespaces,
+             array(select n.namespace_id from memdb.namespace n where n.tenant_id = p_tenant)));
+  end if;
   v_query := (memdb._scope_query(p_tenant, p_namespaces, p_user) || '&' || memdb._any_term(terms))::tsquery;
-  select count(*) into documents
-    from memdb.memory m
-   where m.tenant_id = p_tenant and m.recorded_at <= coalesce(p_belief_at, 'infinity')
-     and m.namespace_id = any (coalesce(p_namespaces,
-           array(select n.namespace_id from memdb.namespace n where n.tenant_id = p_tenant)));
   with hit as materialized (
     select v.memory_id, v.version, tsvector_to_array(ts_filter(w.keyword, '{a}')) as terms, length(w.keyword) - 3 as length
       from (select v.* from memdb.memory_version v
@@ -105,11 +118,11 @@ begin
   counted as (
     select x.term, count(*) as holding from hit h cross join lateral unnest(h.terms) x (term) group by x.term),
   term as materialized (
-    select t.term, t.place, memdb._idf(documents, coalesce(c.holding, 0)) as idf
+    select t.term, t.place, coalesce(idf[t.place], memdb._idf(documents, coalesce(c.holding, 0))) as idf
       from unnest(terms) with ordinality t (term, place)
       left join counted c on c.term = t.term),
   mean as materialized (
-    select avg(h.length)::double precision as length from hit h),
+    select coalesce(mean_length, avg(h.length)) as length from hit h),
   scored as (
     select h.memory_id, h.version, memdb._saturate(memdb._presence(h.length, (select a.length from mean a))) * sum(t.idf) as score
       from hit h

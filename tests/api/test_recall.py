@@ -60,6 +60,13 @@ async def test_only_what_was_asked_for(client: httpx.AsyncClient, remember: Any)
     assert (await recall(client, "tea"))["hits"] == []
 
 
+async def test_the_past_can_be_asked(client: httpx.AsyncClient, remember: Any) -> None:
+    await remember("Ann takes her tea green.")
+    assert (await recall(client, "tea", as_of_belief="2020-01-01T00:00:00Z"))["hits"] == []
+    (hit,) = (await recall(client, "tea", as_of_belief="2099-01-01T08:00:00+08:00"))["hits"]
+    assert hit["sources"][0]["status"] == "active"
+
+
 async def test_a_recall_that_is_not_logged_has_no_id(
     client: httpx.AsyncClient, remember: Any
 ) -> None:
