@@ -20,7 +20,8 @@ create or replace function memdb._raise (
   language plpgsql volatile parallel safe
 as $$
 begin
-  raise exception using errcode = p_code, message = p_message,
+  -- Messages of PostgreSQL quote the value they refuse, whatever its length.
+  raise exception using errcode = p_code, message = left(p_message, 1000),
     detail = coalesce(p_detail::text, ''), hint = coalesce(p_hint, '');
 end $$;
 comment on function memdb._raise (text, text, jsonb, text) is 'Stop with a typed error.';
@@ -67,6 +68,43 @@ begin
   end if;
 end $$;
 comment on function memdb._check_items (jsonb, text[], text[]) is 'Refuse a batch that is not an array of objects with known keys.';
+
+-- _check_plain: refuse an object or an array where a text, a number or a truth value belongs.
+--
+-- Otherwise ["a", "b"] would be stored as the text it is written with. p_nested lists the fields that
+-- may hold either. For batches that _check_items has passed. Raises MD001 with index and field.
+create or replace function memdb._check_plain (p_items jsonb, p_nested text[])
+  returns void
+  language plpgsql volatile parallel safe
+as $$
+declare
+  v_bad record;
+begin
+  select i.place - 1 as index, f.key as field
+    into v_bad
+    from jsonb_array_elements(p_items) with ordinality i (item, place)
+    cross join jsonb_each(i.item - p_nested) f (key, value)
+   where jsonb_typeof(f.value) in ('object', 'array')
+   limit 1;
+  if found then
+    perform memdb._raise('MD001', format('field "%s" holds an object or an array', v_bad.field),
+      jsonb_build_object('index', v_bad.index, 'field', v_bad.field), 'Give a text, a number, true or false.');
+  end if;
+end $$;
+comment on function memdb._check_plain (jsonb, text[]) is 'Refuse an object or an array where a text, a number or a truth value belongs.';
+
+-- _is_moment: whether a time is one that can be stored: from 4500 BC to the year 200,000.
+--
+-- PostgreSQL's own range is a little wider, but at its ends adding an hour or turning to another
+-- time zone fails, and the distance of its ends is no interval: one such time would break every
+-- query that meets it.
+create or replace function memdb._is_moment (p_at timestamptz)
+  returns boolean
+  language sql immutable parallel safe
+begin atomic
+  select p_at >= to_timestamp(-204141945600) and p_at < to_timestamp(6249223180800);
+end;
+comment on function memdb._is_moment (timestamptz) is 'Whether a time is one that can be stored: from 4500 BC to the year 200,000.';
 
 -- _content_hash: what makes two texts the same fact: SHA-256 over the text with white space folded, first 16 bytes.
 create or replace function memdb._content_hash (p_text text)

@@ -8,8 +8,8 @@
 --
 -- Raises MD001 for a wrong type or a value out of range, MD003 for a text above 1 MiB or a
 -- snapshot above 4 MiB, MD006 for a time or zone that is none; the detail names index and field.
--- Where the client gave a time but no key, one is made from time and content: the same step
--- told twice is one event. `rows 1000` keeps large batches out of nested loops.
+-- Where the client gave a time but no key, one is made from time, content and who took part: the
+-- same step told twice is one event, two people's "yes" at the same moment are two. `rows 1000` keeps large batches out of nested loops.
 create or replace function memdb._event_items (
   p_events jsonb,
   p_now    timestamptz
@@ -47,8 +47,14 @@ begin
     content_hash    := memdb._content_hash(concat_ws(E'\x1f', kind, session, speaker, text, input::text, output::text));
     perform memdb._check_event(ordinal, kind, text, input, output, user_id, agent_id, speaker, key, trust, parent, metadata);
     perform memdb._check_time(ordinal, v_item ->> 'occurred_at', time_zone);
+    if char_length(language) > 35 then
+      perform memdb._raise('MD001', 'a language is named by a code', jsonb_build_object('index', ordinal, 'field', 'language'),
+        'Give it as ISO 639-1, such as en or zh.');
+    end if;
     if key is null and occurred_at is not null then
-      key := 'at:' || extract(epoch from occurred_at) || ':' || encode(content_hash, 'hex');
+      -- concat, not concat_ws: nobody in one field and somebody in the next is not the other way round.
+      key := 'at:' || extract(epoch from occurred_at) || ':' || encode(content_hash, 'hex') || ':'
+        || md5(concat(user_id, E'\x1f', agent_id, E'\x1f', session, E'\x1f', speaker));
     end if;
     occurred_at := coalesce(occurred_at, p_now);
     return next;
@@ -56,7 +62,7 @@ begin
 exception
   when invalid_text_representation or numeric_value_out_of_range then
     perform memdb._raise('MD001', sqlerrm, jsonb_build_object('index', ordinal), 'A field has the wrong type.');
-  when invalid_datetime_format or datetime_field_overflow then
+  when invalid_datetime_format or datetime_field_overflow or invalid_time_zone_displacement_value then
     perform memdb._raise('MD006', sqlerrm, jsonb_build_object('index', ordinal, 'field', 'occurred_at'),
       'Give times as ISO 8601 with an offset.');
 end $$;
@@ -89,15 +95,20 @@ begin
       'kind is a known kind; text, input or output is given; trust is 0 to 1; user, agent and speaker have at most '
       '200 characters, a key 512; parent is the index of an earlier item; metadata is an object.');
   end if;
-  if octet_length(p_text) > 1048576 or octet_length(p_input::text) > 4194304 or octet_length(p_output::text) > 4194304 then
-    perform memdb._raise('MD003', 'an event holds at most 1 MiB of text and 4 MiB in each snapshot',
-      jsonb_build_object('index', p_index, 'field', 'text', 'bytes', octet_length(p_text)),
+  v_field := case
+    when octet_length(p_text) > 1048576 then 'text'
+    when octet_length(p_input::text) > 4194304 then 'input'
+    when octet_length(p_output::text) > 4194304 then 'output'
+    when octet_length(p_metadata::text) > 1048576 then 'metadata' end;
+  if v_field is not null then
+    perform memdb._raise('MD003', 'an event holds at most 1 MiB of text, 4 MiB in each snapshot and 1 MiB of metadata',
+      jsonb_build_object('index', p_index, 'field', v_field),
       'Split the document into several events, or store it elsewhere and keep its address.');
   end if;
 end $$;
 comment on function memdb._check_event (integer, text, text, jsonb, jsonb, text, text, text, text, real, integer, jsonb) is 'Refuse an event whose fields are missing, out of range or too large.';
 
--- _check_time: refuse a time that is no date or not finite, and a zone PostgreSQL does not know.
+-- _check_time: refuse a time that is no date or out of range, and a zone PostgreSQL does not know.
 --
 -- "now" and "yesterday" are times to PostgreSQL, but not to whoever reads the event later.
 create or replace function memdb._check_time (p_index integer, p_at text, p_zone text)
@@ -109,6 +120,10 @@ begin
     perform memdb._raise('MD006', 'a time must be a date', jsonb_build_object('index', p_index, 'field', 'occurred_at'),
       'Give times as ISO 8601 with an offset; leave the field out where the time is not known.');
   end if;
+  if not memdb._is_moment(p_at::timestamptz) then
+    perform memdb._raise('MD006', 'a time lies between 4500 BC and the year 200,000',
+      jsonb_build_object('index', p_index, 'field', 'occurred_at'));
+  end if;
   if p_zone <> 'UTC' then
     perform timezone(p_zone, now());
   end if;
@@ -116,7 +131,7 @@ exception when invalid_parameter_value then
   perform memdb._raise('MD006', 'no such time zone', jsonb_build_object('index', p_index, 'field', 'time_zone'),
     'Use an IANA name such as Asia/Shanghai.');
 end $$;
-comment on function memdb._check_time (integer, text, text) is 'Refuse a time that is no date or not finite, and a zone PostgreSQL does not know.';
+comment on function memdb._check_time (integer, text, text) is 'Refuse a time that is no date or out of range, and a zone PostgreSQL does not know.';
 
 -- _open_sessions: make the sessions a batch names, and lock them.
 --
@@ -151,6 +166,20 @@ exception when check_violation then
   perform memdb._raise('MD001', 'a session id has 1 to 512 characters', jsonb_build_object('field', 'session'));
 end $$;
 comment on function memdb._open_sessions (integer, jsonb) is 'Make the sessions a batch names, and lock them.';
+
+-- _is_readable_event: whether an event exists for the caller.
+create or replace function memdb._is_readable_event (p_tenant integer, p_event bigint)
+  returns boolean
+  language plpgsql stable
+as $$
+declare
+  v_readable integer[] := memdb._readable(p_tenant, null, null);
+begin
+  return exists (
+    select from memdb.event e
+     where e.tenant_id = p_tenant and e.event_id = p_event and (v_readable is null or e.namespace_id = any (v_readable)));
+end $$;
+comment on function memdb._is_readable_event (integer, bigint) is 'Whether an event exists for the caller.';
 
 -- _insert_events: insert the new ones of a checked batch, number them, queue them; the work of append_events.
 --
@@ -203,11 +232,12 @@ begin atomic
     overriding system value
     select p_tenant, n.id, n.namespace_id, n.session_id, n.place, n.kind, n.text, n.input, n.output, n.user_id,
            n.agent_id, n.speaker, n.language,
-           coalesce(n.parent_event_id, ids.id[ids.first[n.parent + 1]]),
+           coalesce(n.parent_event_id, nullif(ids.id[ids.first[n.parent + 1]], 0)),
            n.occurred_at, n.time_zone, p_now, n.trust, n.key, n.content_hash, n.metadata
       from numbered n, ids
      where n.is_fresh
-     order by n.ordinal
+     -- In the order of the keys: two batches with the same keys wait for each other, never in a circle.
+     order by n.namespace_id, n.key, n.ordinal
     on conflict do nothing
     returning e.event_id
   ), queued as (
@@ -222,7 +252,12 @@ begin atomic
   )
   select n.ordinal, nullif(ids.id[n.first_ordinal + 1], 0), n.session_id, nullif(ids.place[n.first_ordinal + 1], 0), n.is_fresh
     from numbered n, ids
-   where case when n.known_hash <> n.content_hash then
+   where case when n.is_fresh and n.parent_event_id is not null
+                   and not memdb._is_readable_event(p_tenant, n.parent_event_id) then
+                memdb._raise('MD104', 'no such parent event',
+                  jsonb_build_object('index', n.ordinal, 'field', 'parent_event_id', 'event_id', n.parent_event_id),
+                  'A parent is stored before its children, in the same tenant.')
+              when n.known_hash <> n.content_hash then
                 memdb._raise('MD202', 'this key belongs to an event with other content',
                   jsonb_build_object('index', n.ordinal, 'field', 'key'), 'Use a new key for a new step.')
               when (select count(*) from inserted) < (select count(*) from numbered f where f.is_fresh) then
@@ -242,8 +277,8 @@ comment on function memdb._insert_events (integer, jsonb, timestamptz) is 'Inser
 -- extracted, because a memory is recorded with it).
 -- Returns one row per item, in order: its 0-based ordinal, the event, its session and place in
 -- it, and whether it is new. The same key with the same content is the same event, in one batch
--- or in two; without a key, an item with a time is identified by time and content, and an item
--- without either is always new. A kind that policy event_kinds leaves out is not stored and comes
+-- or in two; without a key, an item with a time is identified by time, content, user, agent,
+-- session and speaker, and an item without either is always new. A kind that policy event_kinds leaves out is not stored and comes
 -- back without an event; one that memory_kinds leaves out is stored but not queued.
 -- Raises MD001, MD003, MD006 (bad item), MD104 (unknown parent), MD202 (key used for other
 -- content), MD301, MD302; 40001 where another session takes the same key at the same moment.
@@ -264,6 +299,7 @@ begin
     array['kind', 'text', 'input', 'output', 'namespace', 'session', 'user', 'agent', 'speaker', 'language',
           'parent_event_id', 'parent', 'occurred_at', 'time_zone', 'trust', 'key', 'metadata', 'extract'],
     array['kind']);
+  perform memdb._check_plain(p_events, array['input', 'output', 'metadata']);
   perform memdb._writable(p_tenant, w.namespace, w.agent)
      from (select distinct coalesce(r.namespace, 'default') as namespace, r.agent
              from jsonb_to_recordset(p_events) r (namespace text, agent text)
@@ -274,6 +310,7 @@ begin
     perform pg_notify('memdb_events', p_tenant::text);
   end if;
 exception when foreign_key_violation then
+  -- Forgotten between the look and the insert.
   perform memdb._raise('MD104', 'no such parent event', jsonb_build_object('field', 'parent_event_id'),
     'A parent is stored before its children, in the same tenant.');
 end $$;
