@@ -24,10 +24,32 @@ begin atomic
 end;
 comment on function memdb._heading (text, timestamp, text) is 'The words indexed and embedded with a text but not shown: its date and who spoke.';
 
+-- _source_flaw: what is wrong with the form of a source; null where it is sound.
+create or replace function memdb._source_flaw (p_source jsonb)
+  returns text
+  language sql stable parallel safe
+begin atomic
+  select case
+    when jsonb_typeof(p_source) is distinct from 'object' then 'a source is an object'
+    when p_source - array['event_id', 'memory_id', 'version', 'quote', 'span'] <> '{}' then 'a source has an unknown field'
+    when (p_source ->> 'event_id' is null) = (p_source ->> 'memory_id' is null) then 'a source is an event or a memory'
+    when not pg_input_is_valid(coalesce(p_source ->> 'event_id', p_source ->> 'memory_id'), 'bigint') then 'a source is named by its id'
+    when p_source ->> 'memory_id' is null and p_source ->> 'version' is not null then 'an event has no versions'
+    when not pg_input_is_valid(p_source ->> 'version', 'integer') then 'a version is a number'
+    when p_source ->> 'event_id' is null and (p_source ->> 'quote' is not null or p_source ->> 'span' is not null)
+      then 'words are quoted from events'
+    when jsonb_typeof(p_source -> 'quote') not in ('string', 'null') then 'a quote is a text'
+    when jsonb_typeof(p_source -> 'span') = 'array' and jsonb_array_length(p_source -> 'span') = 2
+      and pg_input_is_valid(coalesce(p_source -> 'span' ->> 0, ''), 'integer')
+      and pg_input_is_valid(coalesce(p_source -> 'span' ->> 1, ''), 'integer') then null
+    when p_source ->> 'span' is not null then 'a span is [from, to]' end;
+end;
+comment on function memdb._source_flaw (jsonb) is 'What is wrong with the form of a source; null where it is sound.';
+
 -- _memory_sources: the sources of every item of a batch, checked, with what a memory inherits from them.
 --
 -- p_readable are the namespaces the caller may read (null = all): a source outside them does
--- not exist for it. Raises MD104, MD103, MD005, MD001 with the item's index.
+-- not exist for it. Raises MD104, MD103, MD005, MD003, MD001 with the item's index.
 create or replace function memdb._memory_sources (
   p_tenant   integer,
   p_memories jsonb,
@@ -36,16 +58,23 @@ create or replace function memdb._memory_sources (
   returns setof memdb._memory_source
   language sql volatile rows 1000
 begin atomic
-  with source as (
-    select i.ordinal::integer - 1 as ordinal, s.place::smallint as place,
-           (s.source ->> 'event_id')::bigint as event_id, (s.source ->> 'memory_id')::bigint as memory_id,
-           (s.source ->> 'version')::integer as version, s.source ->> 'quote' as quote,
-           (s.source -> 'span' ->> 0)::integer as span_from, (s.source -> 'span' ->> 1)::integer as span_to,
-           s.source - array['event_id', 'memory_id', 'version', 'quote', 'span'] as rest
+  with given as (
+    select i.ordinal::integer - 1 as ordinal, s.place, s.source, memdb._source_flaw(s.source) as flaw
       from jsonb_array_elements(p_memories) with ordinality i (item, ordinal)
-      cross join jsonb_array_elements(i.item -> 'sources') with ordinality s (source, place)
+      cross join jsonb_array_elements(case jsonb_typeof(i.item -> 'sources') when 'array' then i.item -> 'sources'
+                                           when 'null' then '[]' else jsonb_build_array(i.item -> 'sources' -> 0) end)
+           with ordinality s (source, place)
+     where i.item ? 'sources'
+  ), source as (
+    -- Fields of a source that has a flaw are not read: a cast could fail before the flaw is told.
+    select g.ordinal, case when g.place <= 1000 then g.place::smallint end as place, g.flaw,
+           (f.source ->> 'event_id')::bigint as event_id, (f.source ->> 'memory_id')::bigint as memory_id,
+           (f.source ->> 'version')::integer as version, f.source ->> 'quote' as quote,
+           (f.source -> 'span' ->> 0)::integer as span_from, (f.source -> 'span' ->> 1)::integer as span_to
+      from given g
+      cross join lateral (select case when g.flaw is null then g.source end) f (source)
   ), found as (
-    select s.ordinal, s.place, s.rest, e.event_id, s.quote,
+    select s.ordinal, s.place, s.flaw, e.event_id, s.quote, e.text,
            coalesce(s.span_from, nullif(position(s.quote in e.text), 0) - 1) as span_from,
            coalesce(s.span_to, nullif(position(s.quote in e.text), 0) - 1 + char_length(s.quote)) as span_to,
            char_length(e.text) as length, m.memory_id, coalesce(s.version, m.version) as memory_version, v.version as known_version,
@@ -68,17 +97,21 @@ begin atomic
          f.session_id, f.sequence, f.occurred_at, f.time_zone, f.user_id, f.agent_id, f.speaker, f.language, f.trust
     from found f
    where case
-     when f.rest <> '{}' or (f.asked_event is null) = (f.asked_memory is null) then
-       memdb._raise('MD001', 'a source is {event_id, quote or span} or {memory_id, version}',
-         jsonb_build_object('index', f.ordinal, 'field', 'sources'))
+     when f.flaw is not null then
+       memdb._raise('MD001', f.flaw, jsonb_build_object('index', f.ordinal, 'field', 'sources'),
+         'A source is {event_id, quote or span: [from, to]} or {memory_id, version}; sources is an array of them.')
+     when f.place is null then
+       memdb._raise('MD003', 'a memory rests on at most 1,000 sources', jsonb_build_object('index', f.ordinal, 'field', 'sources'),
+         'Record memories that sum up some of them each, and rest this one on those.')
      when f.asked_event is not null and f.event_id is null then
        memdb._raise('MD104', 'no such event', jsonb_build_object('index', f.ordinal, 'event_id', f.asked_event),
          'Append the event first; a source must be in the same tenant and readable.')
      when f.asked_memory is not null and f.known_version is null then
        memdb._raise('MD103', 'no such memory or version', jsonb_build_object('index', f.ordinal, 'memory_id', f.asked_memory),
          'A source must be in the same tenant and readable.')
-     when (f.quote is not null and f.span_from is null) or (f.span_from is null) <> (f.span_to is null)
-       or not (f.span_from >= 0 and f.span_from < f.span_to and f.span_to <= f.length) then
+     when (f.quote is not null and f.span_from is null)
+       or not (f.span_from >= 0 and f.span_from < f.span_to and f.span_to <= f.length)
+       or f.quote <> substr(f.text, f.span_from + 1, greatest(f.span_to - f.span_from, 0)) then
        memdb._raise('MD005', 'the quoted span is not in the text of the event',
          jsonb_build_object('index', f.ordinal, 'event_id', f.event_id),
          'A span is [from, to) in characters of event.text, counted from 0; a quote must occur in it letter by letter.')
@@ -97,7 +130,7 @@ create or replace function memdb._check_memory (
 as $$
 declare
   v_field text := case
-    when btrim(p_text) = '' then 'text'
+    when p_text !~ '[^[:space:]]' then 'text'
     when p_type not in ('observation', 'reasoning', 'action', 'result', 'fact', 'preference', 'constraint', 'decision', 'summary')
       then 'type'
     when p_user = '' or char_length(p_user) > 200 then 'user'
@@ -119,12 +152,49 @@ begin
       'importance is 0 to 10, confidence 0 to 1, valid_from before valid_to; tier working, short_term or long_term; '
       'text is not blank; metadata is an object, entities and edges are arrays.');
   end if;
-  if not isfinite(p_occurred_at) then
-    perform memdb._raise('MD006', 'a time must be finite', jsonb_build_object('index', p_index, 'field', 'occurred_at'));
-  end if;
   return true;
 end $$;
 comment on function memdb._check_memory (integer, text, text, text, text, text, text, real, real, text, timestamptz, timestamptz, timestamptz, jsonb, text, jsonb, jsonb) is 'Refuse a memory whose fields are out of range; true when it is sound.';
+
+-- _check_frame: refuse a memory of which the times, the metadata or the names around it are out of range; true when it is sound.
+--
+-- p_item is the item as it was given: "now" and "infinity" are times to PostgreSQL, but not to
+-- whoever reads the memory later.
+create or replace function memdb._check_frame (
+  p_index integer, p_item jsonb, p_agent text, p_speaker text, p_language text, p_model text, p_metadata jsonb,
+  p_valid_from timestamptz, p_valid_to timestamptz, p_occurred_at timestamptz
+)
+  returns boolean
+  language plpgsql volatile
+as $$
+declare
+  v_field text := case
+    when p_agent = '' or char_length(p_agent) > 200 then 'agent'
+    when char_length(p_speaker) > 200 then 'speaker'
+    when char_length(p_language) > 35 then 'language'
+    when char_length(p_model) > 200 then 'model' end;
+begin
+  if v_field is not null then
+    perform memdb._raise('MD001', format('field "%s" is empty or too long', v_field),
+      jsonb_build_object('index', p_index, 'field', v_field),
+      'agent, speaker and model have at most 200 characters; language is ISO 639-1, such as en or zh.');
+  end if;
+  if octet_length(p_metadata::text) > 1048576 then
+    perform memdb._raise('MD003', 'the metadata of a memory has at most 1 MiB', jsonb_build_object('index', p_index, 'field', 'metadata'),
+      'Store it elsewhere and keep its address.');
+  end if;
+  v_field := case
+    when p_item ->> 'occurred_at' !~ '^\s*[0-9]' or not memdb._is_moment(p_occurred_at) then 'occurred_at'
+    when p_item ->> 'valid_from' !~ '^\s*[0-9]' or not memdb._is_moment(p_valid_from) then 'valid_from'
+    when p_item ->> 'valid_to' !~ '^\s*[0-9]' or not memdb._is_moment(p_valid_to) then 'valid_to' end;
+  if v_field is not null then
+    perform memdb._raise('MD006', 'a time is a date between 4500 BC and the year 200,000',
+      jsonb_build_object('index', p_index, 'field', v_field),
+      'Give times as ISO 8601 with an offset; leave valid_from or valid_to out where it is open.');
+  end if;
+  return true;
+end $$;
+comment on function memdb._check_frame (integer, jsonb, text, text, text, text, jsonb, timestamptz, timestamptz, timestamptz) is 'Refuse a memory of which the times, the metadata or the names around it are out of range; true when it is sound.';
 
 -- _memory_items: a batch of memory objects as typed rows, completed from their sources.
 --
@@ -158,11 +228,11 @@ begin atomic
              text text, type text, namespace text, "user" text, agent text, external_id text, summary text, heading text,
              speaker text, language text, importance real, confidence real, tier text, is_pinned boolean,
              valid_from timestamptz, valid_to timestamptz, occurred_at timestamptz, metadata jsonb, method text,
-             model text, vector text, entities jsonb, edges jsonb)) with ordinality as i (
+             model text, vector text, entities jsonb, edges jsonb), jsonb_array_elements(p_memories)) with ordinality as i (
              text, type, namespace, user_id, agent, external_id, summary, heading, speaker, language, importance, confidence,
-             tier, is_pinned, valid_from, valid_to, occurred_at, metadata, method, model, vector, entities, edges, place)
+             tier, is_pinned, valid_from, valid_to, occurred_at, metadata, method, model, vector, entities, edges, given, place)
   ), completed as (
-    select i.ordinal, i.text, coalesce(i.type, 'observation') as type, coalesce(n.namespace_id, h.namespace_id) as namespace_id,
+    select i.ordinal, i.given, i.text, coalesce(i.type, 'observation') as type, coalesce(n.namespace_id, h.namespace_id) as namespace_id,
            coalesce(i.user_id, h.user_id) as user_id, coalesce(i.agent, h.agent_id) as agent_id, i.external_id, i.summary,
            i.heading, coalesce(i.speaker, h.speaker) as speaker, lower(coalesce(i.language, h.language)) as language,
            coalesce(i.importance, 5) as importance, coalesce(i.confidence, 1) as confidence,
@@ -188,6 +258,8 @@ begin atomic
        memdb._raise('MD003', 'a memory holds at most 65,536 characters', jsonb_build_object('index', c.ordinal, 'field', 'text'),
          'Keep the long text as an event of kind document and record condensed memories that rest on it.')
      else memdb._check_memory(c.ordinal, c.text, c.type, c.user_id, c.external_id, c.summary, c.heading, c.importance,
-            c.confidence, c.tier, c.valid_from, c.valid_to, c.occurred_at, c.metadata, c.method, c.entities, c.edges) end;
+            c.confidence, c.tier, c.valid_from, c.valid_to, c.occurred_at, c.metadata, c.method, c.entities, c.edges)
+          and memdb._check_frame(c.ordinal, c.given, c.agent_id, c.speaker, c.language, c.model, c.metadata, c.valid_from,
+                c.valid_to, c.occurred_at) end;
 end;
 comment on function memdb._memory_items (integer, jsonb, memdb._memory_source[], timestamptz) is 'A batch of memory objects as typed rows, completed from their sources.';

@@ -62,6 +62,8 @@ end $$;
 comment on function memdb._write_vectors (integer, memdb._memory_item[], memdb._memory_place[], text) is 'Store the vectors that came with a batch, and queue the versions that still need one.';
 
 -- _write_links: hang the placed memories on their entities and on other memories.
+--
+-- Raises MD001, MD103 and MD104 with the index of the item.
 create or replace function memdb._write_links (
   p_tenant integer,
   p_items  memdb._memory_item[],
@@ -73,7 +75,9 @@ as $$
 declare
   v_mentions jsonb;
   v_edges    jsonb;
+  v_ordinals integer[];
 begin
+  perform memdb._check_entities(p_items);
   select jsonb_agg(e.entity || jsonb_build_object('memory_id', p.memory_id, 'namespace_id', i.namespace_id))
     into v_mentions
     from unnest(p_places) p
@@ -82,16 +86,37 @@ begin
   if v_mentions is not null then
     perform memdb._record_mentions(p_tenant, v_mentions);
   end if;
-  select jsonb_agg(e.edge || jsonb_build_object('from_memory_id', p.memory_id) order by p.ordinal)
-    into v_edges
+  select jsonb_agg(e.edge || jsonb_build_object('from_memory_id', p.memory_id) order by p.ordinal, e.place),
+         array_agg(p.ordinal order by p.ordinal, e.place)
+    into v_edges, v_ordinals
     from unnest(p_places) p
     join unnest(p_items) i on i.ordinal = p.ordinal
-    cross join jsonb_array_elements(i.edges) e (edge);
+    cross join jsonb_array_elements(i.edges) with ordinality e (edge, place);
   if v_edges is not null then
-    perform memdb._insert_edges(p_tenant, memdb._checked_edges(p_tenant, v_edges));
+    perform memdb._write_edges(p_tenant, v_edges, v_ordinals);
   end if;
 end $$;
 comment on function memdb._write_links (integer, memdb._memory_item[], memdb._memory_place[]) is 'Hang the placed memories on their entities and on other memories.';
+
+-- _write_edges: store the edges that came with items; an error names the item, p_ordinals goes beside the edges.
+create or replace function memdb._write_edges (p_tenant integer, p_edges jsonb, p_ordinals integer[])
+  returns void
+  language plpgsql volatile
+as $$
+declare
+  v_code    text;
+  v_message text;
+  v_detail  text;
+  v_hint    text;
+begin
+  perform memdb._insert_edges(p_tenant, memdb._checked_edges(p_tenant, p_edges));
+exception when sqlstate 'MD001' or sqlstate 'MD103' or sqlstate 'MD104' then
+  get stacked diagnostics v_code = returned_sqlstate, v_message = message_text, v_detail = pg_exception_detail,
+    v_hint = pg_exception_hint;
+  perform memdb._raise(v_code, v_message, nullif(v_detail, '')::jsonb || jsonb_build_object(
+    'index', p_ordinals[(nullif(v_detail, '')::jsonb ->> 'index')::integer + 1], 'field', 'edges'), v_hint);
+end $$;
+comment on function memdb._write_edges (integer, jsonb, integer[]) is 'Store the edges that came with items; an error names the item, p_ordinals goes beside the edges.';
 
 -- _check_writers: stop unless caller and acting agents may write where a batch is about to.
 create or replace function memdb._check_writers (p_tenant integer, p_items memdb._memory_item[])
@@ -121,9 +146,6 @@ begin
     perform r.*
        from jsonb_to_record(v_item) r (importance real, confidence real, is_pinned boolean, valid_from timestamptz,
                                        valid_to timestamptz, occurred_at timestamptz);
-    perform (s.source ->> 'event_id')::bigint, (s.source ->> 'memory_id')::bigint, (s.source ->> 'version')::integer,
-            (s.source -> 'span' ->> 0)::integer, (s.source -> 'span' ->> 1)::integer
-       from jsonb_array_elements(v_item -> 'sources') s (source);
   end loop;
   return '{}';
 exception when others then
@@ -173,6 +195,7 @@ begin
           'importance', 'confidence', 'tier', 'is_pinned', 'valid_from', 'valid_to', 'occurred_at', 'metadata', 'method',
           'model', 'sources', 'vector', 'entities', 'edges'],
     array['text']);
+  perform memdb._check_plain(p_memories, array['metadata', 'sources', 'vector', 'entities', 'edges']);
   perform memdb._writable(p_tenant, w.namespace, null)
      from (select distinct r.namespace from jsonb_to_recordset(p_memories) r (namespace text)
             where r.namespace is not null order by 1) w;
@@ -208,7 +231,7 @@ begin
 exception
   when invalid_text_representation or numeric_value_out_of_range or invalid_parameter_value or datatype_mismatch then
     perform memdb._raise('MD001', sqlerrm, memdb._bad_memory(p_memories), 'A field has the wrong type.');
-  when invalid_datetime_format or datetime_field_overflow then
+  when invalid_datetime_format or datetime_field_overflow or invalid_time_zone_displacement_value then
     perform memdb._raise('MD006', sqlerrm, memdb._bad_memory(p_memories), 'Give times as ISO 8601 with an offset.');
 end $$;
 comment on function memdb.record_memories (integer, jsonb, text) is 'Store a batch of memories with their sources, all or nothing.';

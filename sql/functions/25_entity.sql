@@ -4,20 +4,49 @@
 -- Unicode form. Resolution beyond equal spelling is a step of the pipeline; merge_entities undoes
 -- what it got wrong.
 
--- _alias: the form in which spellings of a name are compared.
+-- _alias: the form in which spellings of a name are compared, at most 500 characters: one may become many.
 create or replace function memdb._alias (p_name text)
   returns text
   language sql immutable parallel safe
 begin atomic
-  select lower(regexp_replace(btrim(normalize(p_name, nfkc)), '\s+', ' ', 'g'));
+  select left(lower(regexp_replace(btrim(normalize(p_name, nfkc)), '\s+', ' ', 'g')), 500);
 end;
-comment on function memdb._alias (text) is 'The form in which spellings of a name are compared.';
+comment on function memdb._alias (text) is 'The form in which spellings of a name are compared, at most 500 characters: one may become many.';
+
+-- _check_entities: refuse entities of a batch of memories that are none. Raises MD001 with the item's index.
+create or replace function memdb._check_entities (p_items memdb._memory_item[])
+  returns void
+  language plpgsql volatile
+as $$
+declare
+  v_index integer;
+begin
+  select i.ordinal into v_index
+    from unnest(p_items) i
+    cross join jsonb_array_elements(i.entities) e (entity)
+   where case
+     when jsonb_typeof(e.entity) <> 'object' or jsonb_typeof(e.entity -> 'name') is distinct from 'string' then true
+     when e.entity - array['name', 'type', 'aliases'] <> '{}' or memdb._alias(e.entity ->> 'name') = ''
+       or char_length(e.entity ->> 'name') > 500 or char_length(e.entity ->> 'type') > 200
+       or jsonb_typeof(e.entity -> 'type') not in ('string', 'null') then true
+     when jsonb_typeof(e.entity -> 'aliases') = 'array' then exists (
+       select from jsonb_array_elements(e.entity -> 'aliases') a (alias)
+        where jsonb_typeof(a.alias) <> 'string' or char_length(a.alias #>> '{}') > 500)
+     else jsonb_typeof(e.entity -> 'aliases') <> 'null' end
+   limit 1;
+  if found then
+    perform memdb._raise('MD001', 'an entity is {name, type, aliases}', jsonb_build_object('index', v_index, 'field', 'entities'),
+      'A name is not blank; it and each of the aliases have at most 500 characters, a type 200.');
+  end if;
+end $$;
+comment on function memdb._check_entities (memdb._memory_item[]) is 'Refuse entities of a batch of memories that are none. Raises MD001 with the item''s index.';
 
 -- _record_mentions: tie memories to the entities they speak of, making those that are new.
 --
--- p_mentions: array of {memory_id, namespace_id, name, type, aliases}. A name or alias that is
--- known wins; all spellings of an item then lead to that entity. Writers that make new entities
--- of one namespace go one at a time until commit: otherwise two of them would make two.
+-- p_mentions: array of {memory_id, namespace_id, name, type, aliases}, checked. A name or alias that
+-- is known wins; all spellings of an item then lead to that entity. Writers that bring new spellings
+-- to one namespace go one at a time until commit: otherwise two of them would make two entities of
+-- one, or wait for each other's spellings in a circle.
 create or replace function memdb._record_mentions (
   p_tenant   integer,
   p_mentions jsonb
@@ -29,6 +58,16 @@ declare
   v_item   record;
   v_entity bigint;
 begin
+  -- 1835363433 is "memi". All namespaces at once, in order, before anything is written.
+  perform pg_advisory_xact_lock(1835363433, n.namespace_id)
+     from (select distinct r.namespace_id
+             from jsonb_to_recordset(p_mentions) r (namespace_id integer, name text, aliases text[])
+             cross join unnest(r.name || coalesce(r.aliases, '{}')) a (alias)
+            where memdb._alias(a.alias) <> ''
+              and not exists (select from memdb.entity_alias k
+                               where k.tenant_id = p_tenant and k.namespace_id = r.namespace_id
+                                 and k.alias = memdb._alias(a.alias))
+            order by 1) n;
   for v_item in
     select r.namespace_id, min(r.name) as name, max(r.type) as type, array_agg(distinct r.memory_id) as memory_ids,
            array_agg(distinct memdb._alias(a.alias)) as aliases
@@ -40,17 +79,12 @@ begin
   loop
     v_entity := memdb._find_entity(p_tenant, v_item.namespace_id, v_item.aliases);
     if v_entity is null then
-      -- 1835363433 is "memi": entities are made one at a time within a namespace.
-      perform pg_advisory_xact_lock(1835363433, v_item.namespace_id);
-      v_entity := memdb._find_entity(p_tenant, v_item.namespace_id, v_item.aliases);
-    end if;
-    if v_entity is null then
       insert into memdb.entity as e (tenant_id, namespace_id, name, type)
         values (p_tenant, v_item.namespace_id, left(v_item.name, 500), coalesce(v_item.type, 'thing'))
         returning e.entity_id into v_entity;
     end if;
     insert into memdb.entity_alias (tenant_id, namespace_id, alias, entity_id)
-      select p_tenant, v_item.namespace_id, left(a.alias, 500), v_entity from unnest(v_item.aliases) a (alias)
+      select p_tenant, v_item.namespace_id, a.alias, v_entity from unnest(v_item.aliases) a (alias)
       order by 3
       on conflict do nothing;
     insert into memdb.mention (tenant_id, memory_id, entity_id, namespace_id)
@@ -58,8 +92,6 @@ begin
       order by 2
       on conflict do nothing;
   end loop;
-exception when invalid_text_representation or not_null_violation or datatype_mismatch then
-  perform memdb._raise('MD001', 'an entity is {name, type, aliases}', jsonb_build_object('field', 'entities'));
 end $$;
 comment on function memdb._record_mentions (integer, jsonb) is 'Tie memories to the entities they speak of, making those that are new.';
 
