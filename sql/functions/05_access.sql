@@ -121,7 +121,8 @@ begin
     from unnest(p_namespaces) a (path)
     left join memdb.namespace n
       on n.tenant_id = p_tenant and n.path = a.path and (v_granted is null or n.namespace_id = any (v_granted));
-  if v_missing is not null or array_position(p_namespaces, null) is not null then
+  -- Not array_position: it takes no nested array.
+  if v_missing is not null or exists (select from unnest(p_namespaces) a (path) where a.path is null) then
     perform memdb._raise('MD102', 'no such namespace', jsonb_build_object('namespace', v_missing),
       'A namespace appears with the first event or memory written to it; check the spelling.');
   end if;
@@ -166,7 +167,7 @@ begin
      or not coalesce(v_id = any (memdb._namespaces_granted(p_tenant, true)), true)
      or (p_agent is not null and v_id = any (memdb._agent_denied(p_tenant, p_agent, true))) then
     perform memdb._raise('MD302', 'this namespace may not be written',
-      jsonb_build_object('namespace', p_namespace, 'agent', p_agent),
+      jsonb_build_object('namespace', left(p_namespace, 300), 'agent', left(p_agent, 300)),
       'An operator widens memdb.grant_role (for roles) or memdb.grant_agent (for agents).');
   end if;
   return v_id;
@@ -258,6 +259,9 @@ begin
   if not exists (select from pg_roles r where r.rolname = p_role) then
     perform memdb._raise('MD001', 'no such role', jsonb_build_object('role', p_role), 'Create it first: create role ... login;');
   end if;
+  if p_can_write is null then
+    perform memdb._raise('MD001', 'a role may write or not', jsonb_build_object('field', 'can_write'));
+  end if;
   insert into memdb.role_tenant as g (tenant_id, role_name, namespaces, can_write)
     values (p_tenant, p_role, p_namespaces, p_can_write)
     on conflict on constraint role_tenant_pkey
@@ -283,11 +287,12 @@ declare
   v_id integer;
 begin
   perform memdb._require_operator();
+  perform memdb._authorize(p_tenant, true);
   v_id := memdb._writable(p_tenant, p_path, null);
   update memdb.namespace n set visibility = p_visibility, owner_agent_id = p_owner_agent
    where n.tenant_id = p_tenant and n.namespace_id = v_id;
   return v_id;
-exception when check_violation then
+exception when check_violation or not_null_violation then
   perform memdb._raise('MD001', 'visibility is shared, private (with an owner agent) or public',
     jsonb_build_object('field', 'visibility'));
 end $$;
@@ -311,6 +316,10 @@ create or replace function memdb.grant_agent (
 as $$
 begin
   perform memdb._require_operator();
+  perform memdb._authorize(p_tenant, true);
+  if char_length(p_agent) > 200 then
+    perform memdb._raise('MD001', 'the name of an agent has at most 200 characters', jsonb_build_object('field', 'agent'));
+  end if;
   insert into memdb.agent_grant as g (tenant_id, agent_id, namespace_id, can_read, can_write, weight)
     values (p_tenant, p_agent, memdb._writable(p_tenant, p_namespace, null), p_can_read, p_can_write, p_weight)
     on conflict on constraint agent_grant_pkey

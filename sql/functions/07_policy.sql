@@ -69,10 +69,32 @@ as $$
 $$;
 comment on function memdb._policy (integer, text, integer) is 'The value of one key that applies in a namespace (null: tenant wide).';
 
+-- _suits_policy: whether a value is one that a key can have.
+--
+-- Of the kind of its default; a number is not negative. What reads a policy does so in the middle of
+-- other people's work: a value it cannot read would stop that.
+create or replace function memdb._suits_policy (p_key text, p_value jsonb)
+  returns boolean
+  language sql immutable parallel safe
+begin atomic
+  select case
+    when p_key = 'when_stale' then p_value in ('"keep"', '"review"', '"derive"')
+    when p_value = 'null' then p_key in ('event_kinds', 'model_budget_tokens_per_day', 'summary_after_facts')
+    else case coalesce(nullif((select jsonb_typeof(d.value) from memdb._policy_defaults() d where d.key = p_key), 'null'),
+                       case p_key when 'event_kinds' then 'array' else 'number' end)
+      when 'number' then case when jsonb_typeof(p_value) = 'number' then p_value::numeric between 0 and 1000000000000 else false end
+      when 'boolean' then jsonb_typeof(p_value) = 'boolean'
+      when 'array' then jsonb_typeof(p_value) = 'array' and not p_value @? '$[*] ? (@.type() != "string")'
+      when 'object' then jsonb_typeof(p_value) = 'object' and case p_key
+        when 'model_prices' then not p_value @? 'strict $.* ? (@.type() != "array" || @.size() != 2 || exists (@[*] ? (@.type() != "number" || @ < 0)))'
+        else not p_value @? 'strict $.* ? (@.type() != "number" || @ < 0)' end end end;
+end;
+comment on function memdb._suits_policy (text, jsonb) is 'Whether a value is one that a key can have.';
+
 -- set_policy: set a policy key for a tenant or one of its namespaces.
 --
 -- p_value null takes the setting back. Keys and meanings: effective_policy. Operators only
--- (MD303). Raises MD001 for an unknown key, MD302.
+-- (MD303). Raises MD001 for an unknown key or a value that is none for it, MD302.
 create or replace function memdb.set_policy (
   p_tenant    integer,
   p_key       text,
@@ -91,6 +113,10 @@ begin
   if not exists (select from memdb._policy_defaults() d where d.key = p_key) then
     perform memdb._raise('MD001', 'no such policy key', jsonb_build_object('field', 'key', 'key', left(p_key, 200)),
       'Known keys: ' || (select string_agg(d.key, ', ' order by d.key) from memdb._policy_defaults() d) || '.');
+  end if;
+  if not memdb._suits_policy(p_key, p_value) then
+    perform memdb._raise('MD001', 'this is no value for this policy', jsonb_build_object('field', 'value', 'key', p_key),
+      (select d.meaning || ' Default: ' || d.value::text || '.' from memdb._policy_defaults() d where d.key = p_key));
   end if;
   if p_namespace is not null then
     v_namespace := memdb._writable(p_tenant, p_namespace, null);
