@@ -374,7 +374,7 @@ comment on function memdb.retry_events (integer, bigint[]) is 'Put failed and de
 -- extend_lease: keep claimed events for longer, while a model is still thinking.
 --
 -- p_lease_seconds counts from now, 1 to 86,400. Returns how many are still held; fewer than asked
--- means the others are lost. Raises MD001, MD301.
+-- means the others are lost, or lie in namespaces the caller may not write. Raises MD001, MD301.
 create or replace function memdb.extend_lease (
   p_tenant        integer,
   p_worker        text,
@@ -386,14 +386,17 @@ create or replace function memdb.extend_lease (
   set search_path = pg_catalog, memdb, pg_temp
 as $$
 declare
+  v_scope integer[];
   v_count integer;
 begin
   perform memdb._authorize(p_tenant, true);
   if p_lease_seconds between 1 and 86400 is not true then
     perform memdb._raise('MD001', 'a lease lasts 1 to 86,400 seconds', jsonb_build_object('field', 'lease_seconds'));
   end if;
+  v_scope := memdb._namespaces_granted(p_tenant, true);
   update memdb.extraction x set leased_until = memdb.current_time() + make_interval(secs => p_lease_seconds)
-   where x.tenant_id = p_tenant and x.event_id = any (p_event_ids) and x.state = 'leased' and x.worker = p_worker;
+   where x.tenant_id = p_tenant and x.event_id = any (p_event_ids) and x.state = 'leased' and x.worker = p_worker
+     and (v_scope is null or x.namespace_id = any (v_scope));
   get diagnostics v_count = row_count;
   return v_count;
 end $$;

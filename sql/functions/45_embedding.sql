@@ -102,14 +102,14 @@ begin
       select m.memory_id, m.version, m.namespace_id
         from memdb.memory m
        where m.tenant_id = p_tenant and m.memory_id > p_after
+         and (v_namespaces is null or m.namespace_id = any (v_namespaces))
        order by m.memory_id
        limit p_limit),
     queued as (
       insert into memdb.embedding_queue as q (tenant_id, model_id, memory_id, version, namespace_id)
         select p_tenant, v_model_id, p.memory_id, p.version, p.namespace_id
           from page p
-         where (v_namespaces is null or p.namespace_id = any (v_namespaces))
-           and not memdb._has_vector(p_tenant, v_model_id, p.memory_id, p.version)
+         where not memdb._has_vector(p_tenant, v_model_id, p.memory_id, p.version)
          order by p.memory_id
         on conflict on constraint embedding_queue_pkey
         do update set attempts = 0, leased_until = null, error = null where q.attempts >= memdb._max_attempts()
