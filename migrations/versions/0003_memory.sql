@@ -14,8 +14,11 @@
 -- `simple` for the rest. Scripts written without spaces (Chinese, Japanese, Korean, Thai, Lao,
 -- Burmese, Khmer) become single characters and overlapping pairs, each at the character's place;
 -- a number beside such a character counts as one character of it, so that 8月29日 gives 8月,
--- 月29 and 29日. p_scope goes in as it is. Text beyond 60,000 characters is not searchable by
--- keyword: a tsvector holds at most 1 MB.
+-- 月29 and 29日. Characters that only steer how text is shown (direction marks, joiners, soft
+-- hyphens) are left out: they would make another word of the word they stand in; a zero-width
+-- space parts words, save beside such characters. p_scope goes in as it is. Text beyond 60,000
+-- characters (45,000 where they take four bytes each) is not searchable by keyword: a tsvector
+-- holds at most 1 MB.
 -- Stored in a generated column, hence frozen here: a better one becomes keyword_text_v2.
 create function memdb.keyword_text_v1 (
   p_text     text,
@@ -29,11 +32,20 @@ as $$
 declare
   c_spaceless constant text :=
     '\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff';
-  v_body  text := pg_catalog.normalize(
-    pg_catalog.left(coalesce(p_heading || ' ', '') || p_text, 60000), 'NFKC');
+  c_invisible constant text := '\u00ad\u200c-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff';
+  v_body  text := pg_catalog.left(pg_catalog.normalize(
+    pg_catalog.left(coalesce(p_heading || ' ', '') || p_text, 60000), 'NFKC'), 60000);
   v_units text;
   v_pairs pg_catalog.tsvector := '';
 begin
+  if pg_catalog.octet_length(v_body) > 180000 then
+    v_body := pg_catalog.left(v_body, 45000);
+  end if;
+  if v_body ~ ('[\u200b' || c_invisible || ']') then
+    v_body := pg_catalog.regexp_replace(v_body,
+      '(?<=[' || c_spaceless || '])\u200b|\u200b(?=[' || c_spaceless || '])|[' || c_invisible || ']', '', 'g');
+    v_body := pg_catalog.replace(v_body, U&'\200B', ' ');
+  end if;
   if v_body ~ ('[' || c_spaceless || ']') then
     v_units := pg_catalog.regexp_replace(v_body, '[^0-9' || c_spaceless || ']+', ' | ', 'g');
     v_units := pg_catalog.regexp_replace(v_units, '([' || c_spaceless || '])', ' \1 ', 'g');
