@@ -25,6 +25,7 @@ from memdb.buffer import AsyncBuffer, Buffer
 from memdb.db import AsyncDb, AsyncPool, Db, Options, Pool
 from memdb.locate import locate
 from memdb.models import Embed, Rerank
+from memdb.pipeline.redact import Redact, redactor
 from memdb.scope import Scope, start
 from memdb.settings import Settings
 from memdb.statement import Call
@@ -89,6 +90,7 @@ class _Client:
         create_tenant: bool | None,
         settings: Settings | None,
         has_pool: bool,
+        redact: Redact | str | None,
     ) -> None:
         self._settings = settings or Settings()
         self._dsn = dsn or self._settings.dsn
@@ -103,6 +105,7 @@ class _Client:
             wanted_encoder=self._settings.encoder if encoder == "auto" else encoder,
             wanted_reranker=self._settings.reranker if reranker is None else reranker,
             creates_tenant=is_embedded if create_tenant is None else create_tenant,
+            redact=_redact(self._settings.redact if redact is None else redact),
         )
         self._is_open = False
 
@@ -130,6 +133,10 @@ class _Client:
         return self._scope.reranker
 
 
+def _redact(wanted: Redact | str) -> Redact | None:
+    return redactor(wanted) if isinstance(wanted, str) else wanted
+
+
 class Memory(_Client):
     """Long-term memory of one tenant, for code that blocks.
 
@@ -148,6 +155,9 @@ class Memory(_Client):
             memdb then writes in. Neither is closed or checked for its release of memdb.
         create_tenant: make the tenant if it is missing (operators only); default: only in the
             embedded server.
+        redact: what is taken out of texts before anything is stored: names such as
+            `secrets,email` (see memdb.pipeline.redact), or a function of yours; default
+            MEMDB_REDACT.
         settings: instead of the environment.
 
     Raises, when it opens: ServerUnavailable; SchemaMismatch (MD404: run `memdb migrate`);
@@ -167,6 +177,7 @@ class Memory(_Client):
         reranker: Rerank | str | None = None,
         pool: Pool | Connection | None = None,
         create_tenant: bool | None = None,
+        redact: Redact | str | None = None,
         settings: Settings | None = None,
     ) -> None:
         super().__init__(
@@ -180,6 +191,7 @@ class Memory(_Client):
             create_tenant,
             settings,
             pool is not None,
+            redact,
         )
         self._pool = pool
         self._db: Db | None = None
@@ -318,6 +330,7 @@ class AsyncMemory(_Client):
         reranker: Rerank | str | None = None,
         pool: AsyncPool | AsyncConnection | None = None,
         create_tenant: bool | None = None,
+        redact: Redact | str | None = None,
         settings: Settings | None = None,
     ) -> None:
         super().__init__(
@@ -331,6 +344,7 @@ class AsyncMemory(_Client):
             create_tenant,
             settings,
             pool is not None,
+            redact,
         )
         self._pool = pool
         self._db: AsyncDb | None = None

@@ -6,11 +6,12 @@ from typing import Any, TypeAlias, cast
 
 from memdb.errors import InvalidArgument
 from memdb.language import detect
+from memdb.pipeline.redact import redact_value
 from memdb.scope import Scope
 from memdb.types import EventRef, Hit, MemoryRef, MemoryRow
 from memdb.wire import vector_text
 
-__all__ = ["Draft", "Source", "draft", "event_item"]
+__all__ = ["Draft", "Source", "draft", "event_item", "redacted"]
 
 Item: TypeAlias = dict[str, Any]
 
@@ -33,6 +34,10 @@ ROLES = {
 
 # What belongs to the event a memory comes with; the memory takes the rest.
 _EVENT_ONLY = ("kind", "role", "session", "time_zone", "trust", "key")
+# Where words may stand that must not be stored.
+_WORDS = frozenset(
+    ["text", "summary", "heading", "input", "output", "metadata", "entities", "sources"]
+)
 _BOTH = ("text", "namespace", "user", "agent", "speaker", "language", "occurred_at")
 
 
@@ -96,10 +101,18 @@ def _filled(scope: Scope, index: int, given: Mapping[str, Any]) -> Item:
     explicit = {name: value for name, value in given.items() if value is not ...}
     filled = {**defaults, **explicit}
     item = {name: value for name, value in filled.items() if value is not None}
+    item = redacted(scope, item)
     text = item.get("text")
     if "language" not in item and isinstance(text, str) and (language := detect(text)):
         item["language"] = language
     return item
+
+
+def redacted(scope: Scope, item: Item) -> Item:
+    """Return an item without what the client was told not to store."""
+    if scope.redact is None:
+        return item
+    return item | {name: redact_value(scope.redact, item[name]) for name in _WORDS & item.keys()}
 
 
 def _kind_of_role(index: int, role: object) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from memdb import calls
 from memdb.errors import AccessDenied, ModelConflict, TenantNotFound, VectorMismatch
 from memdb.models import Embed, ModelMissing, Rerank, get_encoder, get_reranker
+from memdb.pipeline.redact import Redact
 from memdb.settings import Settings
 from memdb.steps import Operation, offload, run
 from memdb.types import EmbeddingModel
@@ -29,7 +30,8 @@ class Scope:
     """What a client was made with, and what `start` found.
 
     `encoder` is None where no vectors are made. `lacks_encoder` says that the tenant has
-    vectors nevertheless, which this client can then not search.
+    vectors nevertheless, which this client can then not search. `redact` is applied to whatever
+    is about to be stored.
     """
 
     settings: Settings
@@ -44,6 +46,7 @@ class Scope:
     encoder: Embed | None = None
     lacks_encoder: bool = False
     reranker: Rerank | None = None
+    redact: Redact | None = None
 
     def user_or(self, user: str | EllipsisType | None) -> str | None:
         """The user given in a call, or the client's own where it was left out."""

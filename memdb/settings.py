@@ -33,6 +33,11 @@ class Settings(BaseSettings):
     encoder: str = Field(
         default="auto", description="Name of the encoder, `auto`, or `none` for no vectors."
     )
+    redact: str = Field(
+        default="",
+        description="What is taken out of texts before they are stored: `secrets` (keys, tokens, "
+        "passwords, card numbers), `email`, `phone`, `iban`, `id number`; comma-separated.",
+    )
     embeddings_url: str | None = Field(
         default=None, description="Base URL of the endpoint of an encoder `openai:MODEL`."
     )

@@ -14,7 +14,7 @@ from memdb import calls
 from memdb.db import ask
 from memdb.errors import MemdbError, MemoryNotFound
 from memdb.ingest.reading import Record
-from memdb.items import event_item
+from memdb.items import event_item, redacted
 from memdb.models.text import is_blank
 from memdb.operations.encoding import ENCODER_CHANGED, encode_passages
 from memdb.scope import Scope
@@ -66,6 +66,8 @@ def store(scope: Scope, records: Sequence[Record]) -> Operation[Stored]:
         seen = {"language": "und"} if _place(scope, record) in known else {}
         return event_item(scope, place, record.event | seen)
 
+    # Before anything else: memories are made of the same words as their events.
+    records = [Record(record.line, redacted(scope, record.event)) for record in records]
     events = yield from offload(
         lambda: [prepare(place, record) for place, record in enumerate(records)]
     )

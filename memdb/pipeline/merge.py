@@ -18,7 +18,7 @@ from memdb.pipeline.stages import (
     Draft,
     Question,
 )
-from memdb.pipeline.words import content_words, is_negated, numbers, same_words
+from memdb.pipeline.words import content_words, is_chinese, is_negated, numbers, same_words
 
 __all__ = ["RuleMerge", "question_between"]
 
@@ -121,10 +121,10 @@ def _asserts_no_more(draft: Draft, candidate: Candidate) -> bool:
     mine, theirs = draft.fact.assertions, candidate.assertions
     if not mine or len(mine) != len(theirs):
         return False
-    agree = all(
-        any(_same(one, other) for other in theirs) for one in mine
-    )  # fmt: skip
-    return agree and len(content_words(draft.fact.text) - content_words(candidate.text)) <= 1
+    beside = content_words(draft.fact.text) - content_words(candidate.text)
+    # A Chinese "word" is any two characters, so that other words make more of them.
+    most = 3 if is_chinese(draft.fact.text) else 2
+    return len(beside) <= most and all(any(_same(one, other) for other in theirs) for one in mine)
 
 
 def _same(one: Assertion, other: Assertion) -> bool:

@@ -66,7 +66,7 @@ def content_words(text: str) -> frozenset[str]:
 def _stem(word: str) -> str:
     """Return a word without the commonest endings, so that "paints" and "painting" count once."""
     word = word.removesuffix("'s")
-    for ending in ("ing", "ed", "es", "s"):
+    for ending in ("ing", "ed", "es", "s", "e"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word.removesuffix(ending)
     return word
