@@ -45,6 +45,9 @@ def correct(
 
     Raises: InvalidInput (MD001), EventNotFound (MD104), AccessDenied (MD301).
     """
+    if scope.redact is not None:
+        text = scope.redact(text)
+        values = {old: scope.redact(new) for old, new in values.items()}
     call = calls.correct_event(scope.tenant_id, event_id, text, values, reason, dry_run)
     return (yield from run(call))
 

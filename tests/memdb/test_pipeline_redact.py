@@ -153,6 +153,13 @@ def test_a_quote_is_redacted_like_the_words_it_quotes(memory):
     assert premise.quote == "card is [card number]"
 
 
+def test_a_correction_is_redacted_too(memory, fresh_db):
+    event = memory.observe("my card is lost")
+    memory.correct(event.event_id, f"my card is {CARD}", values={"lost": CARD})
+    stored = rows(fresh_db, "select text from memdb.event")
+    assert sorted(stored) == ["my card is [card number]", "my card is lost"]
+
+
 def test_a_function_of_ones_own_will_do(fresh_db):
     with ConnectionPool(fresh_db.dsn, kwargs={"autocommit": True}, min_size=1) as pool:
         client = Memory(pool=pool, create_tenant=True, encoder=None, redact=str.upper)
