@@ -46,7 +46,8 @@ begin
     select array_agg('%' || replace(replace(regexp_replace(t.term, '(?<=...)i$', ''), '\', '\\'), '_', '\_') || '%') as patterns
       from unnest(p_terms) t (term)
      where t.term not like '%\%%'),
-  matched as (
+  -- Once: every row joined below would turn its text into lexemes anew.
+  matched as materialized (
     select o.event_id, memdb.keyword_text_v1(o.text, memdb._heading(o.language, o.occurred_at at time zone o.time_zone, o.speaker),
                          o.language, '{}') as keyword
       from open o
