@@ -12,6 +12,7 @@ from memdb.commands.terminal import note, out, plain_table, progress
 from memdb.errors import NotAvailable
 from memdb.locate import locate
 from memdb.models import ModelMissing, get_encoder
+from memdb.operations.second import fill_second
 from memdb.types import VectorIndex, VectorIndexProgress
 
 __all__ = ["register"]
@@ -25,6 +26,7 @@ def register(app: typer.Typer) -> None:
     group.callback()(models)
     group.command()(use)
     group.command()(embed)
+    group.command()(fill)
     group.command()(activate)
     group.command()(index)
     group.command()(drop)
@@ -92,6 +94,32 @@ def embed(
     """Encode memories that wait for their vectors; any number of processes may do so at once."""
     with open_memory(settings_for(dsn, data_dir), tenant) as memory:
         _embed(memory, include_missing=everything)
+
+
+def fill(
+    name: Annotated[str, typer.Argument(help="Such as multilingual-e5-small, or openai:MODEL.")],
+    tenant: Tenant = None,
+    dsn: Dsn = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Encode every memory with a second encoder, while recall goes on with the active one.
+
+    Safe to stop and to repeat. Then: memdb models index, memdb models activate NAME.
+    """
+    encoder = get_encoder(name)
+    if encoder is None:
+        raise typer.BadParameter("name an encoder")
+    with (
+        open_memory(settings_for(dsn, data_dir), tenant, encoder="none") as memory,
+        progress() as display,
+    ):
+        task = display.add_task("encoding", total=None, unit="memories")
+        done = memory.carry_out(
+            lambda scope: fill_second(
+                scope, encoder, progress=lambda done: display.update(task, completed=done)
+            )
+        )
+    out.print(f"{done:,} encoded by {encoder.name}")
 
 
 def activate(
