@@ -22,7 +22,8 @@ def condense(text: str, characters: int = 600) -> list[Sentence]:
     The beginning of a text is given the benefit of the doubt. Never empty for a text with words.
     Cost: linear; sentences beyond the first 2,000 are not read.
     """
-    sentences = split(text)[:_MOST_SENTENCES]
+    # Each once: a line that stands under every page is not what a text is about.
+    sentences = list({s.text: s for s in reversed(split(text)[:_MOST_SENTENCES])}.values())[::-1]
     words = {s: content_words(s.text) for s in sentences}
     spoken = Counter(word for found in words.values() for word in found)
     usable: list[Sentence] = list(filter(_is_usable, sentences)) or list(sentences)

@@ -261,6 +261,8 @@ def _question(draft: Draft, namespace: str) -> dict[str, Any]:
     item: dict[str, Any] = {"text": draft.fact.text, "namespace": namespace}
     if draft.user_id is not None:
         item["user"] = draft.user_id
+    if draft.fact.language is not None:
+        item["language"] = draft.fact.language
     if draft.vector is not None:
         item["vector"] = vector_text(draft.vector)
     if draft.fact.assertions:

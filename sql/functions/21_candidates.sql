@@ -5,9 +5,12 @@
 
 -- _telling_terms: the terms of a text that are rarest in a namespace, at most p_limit.
 --
--- As of the last fold; terms it has not seen come first, then longer ones. A search by these meets
--- few memories where one by all terms would read most of the scope.
-create or replace function memdb._telling_terms (p_tenant integer, p_namespace integer, p_text text, p_limit integer)
+-- Terms as a memory of that language has them. Rare as of the last fold; terms it has not seen come
+-- first, then longer ones. A search by these meets few memories where one by all terms would read
+-- most of the scope.
+create or replace function memdb._telling_terms (
+  p_tenant integer, p_namespace integer, p_text text, p_language text, p_limit integer
+)
   returns text[]
   language plpgsql stable
 as $$
@@ -18,10 +21,11 @@ begin
               from unnest(memdb._query_terms(p_text)) t (term)
               left join memdb.lexeme_stat l
                 on l.tenant_id = p_tenant and l.namespace_id = p_namespace and l.lexeme = t.term
+             where t.term = any (tsvector_to_array(memdb.keyword_text_v1(left(p_text, 8000), null, p_language, '{}')))
              order by coalesce(l.documents, 0), char_length(t.term) desc, t.term
              limit p_limit) r), '{}');
 end $$;
-comment on function memdb._telling_terms (integer, integer, text, integer) is 'The terms of a text that are rarest in a namespace, at most p_limit.';
+comment on function memdb._telling_terms (integer, integer, text, text, integer) is 'The terms of a text that are rarest in a namespace, at most p_limit.';
 
 -- _candidates_of: the memories of one scope that are like one text, the likeliest first.
 --
@@ -33,6 +37,7 @@ create or replace function memdb._candidates_of (
   p_namespace  integer,
   p_user       text,
   p_text       text,
+  p_language   text,
   p_assertions jsonb,
   p_model      integer,
   p_vector     halfvec,
@@ -47,7 +52,7 @@ declare
   v_near  record;
 begin
   v_words := memdb._keyword_leg(p_tenant, array[p_namespace], p_user, null, null, array['active'],
-    memdb._telling_terms(p_tenant, p_namespace, p_text, 10), p_limit);
+    memdb._telling_terms(p_tenant, p_namespace, p_text, p_language, 10), p_limit);
   v_near := memdb._vector_leg(p_tenant, array[p_namespace], p_user, null, null, array['active'], p_model, p_vector,
     case when p_vector is null then 0 else p_limit end);
   return query
@@ -89,7 +94,7 @@ begin
      order by d.is_same desc, d.is_asserted desc, greatest(d.similarity, d.overlap) desc nulls last, d.memory_id desc
      limit p_limit;
 end $$;
-comment on function memdb._candidates_of (integer, integer, text, text, jsonb, integer, halfvec, integer) is 'The memories of one scope that are like one text, the likeliest first.';
+comment on function memdb._candidates_of (integer, integer, text, text, text, jsonb, integer, halfvec, integer) is 'The memories of one scope that are like one text, the likeliest first.';
 
 -- _candidates: what find_candidates would return, as ids and numbers.
 create or replace function memdb._candidates (p_tenant integer, p_items jsonb, p_limit integer)
@@ -106,11 +111,12 @@ declare
   v_vector   halfvec;
 begin
   perform memdb._authorize(p_tenant, false);
-  perform memdb._check_items(p_items, array['text', 'namespace', 'user', 'vector', 'assertions'], array['text']);
+  perform memdb._check_items(p_items, array['text', 'namespace', 'user', 'language', 'vector', 'assertions'], array['text']);
   perform memdb._check_limit(p_limit, 100);
   v_readable := memdb._readable(p_tenant, null, null);
   for v_item in
     select i.place::integer - 1 as ordinal, n.namespace_id, i.item ->> 'user' as user_id, i.item ->> 'text' as text,
+           lower(i.item ->> 'language') as language,
            coalesce(nullif(i.item -> 'assertions', 'null'), '[]') as assertions, i.item ->> 'vector' as vector
       from jsonb_array_elements(p_items) with ordinality i (item, place)
       join memdb.namespace n
@@ -126,7 +132,7 @@ begin
     end if;
     return query
       select v_item.ordinal, c.memory_id, c.version, c.is_same, c.similarity, c.overlap
-        from memdb._candidates_of(p_tenant, v_item.namespace_id, v_item.user_id, v_item.text, v_item.assertions,
+        from memdb._candidates_of(p_tenant, v_item.namespace_id, v_item.user_id, v_item.text, v_item.language, v_item.assertions,
                v_model, v_vector, p_limit) c;
   end loop;
 exception when invalid_text_representation or data_exception then
@@ -136,14 +142,15 @@ comment on function memdb._candidates (integer, jsonb, integer) is 'What find_ca
 
 -- find_candidates: memories that may say the same as new facts, or the contrary.
 --
--- p_items: array of {text, namespace (default `default`), user, vector (of the active embedding
--- model), assertions: [{subject, attribute, value}]}. p_limit 1 to 100 candidates for each item,
--- likeliest first: the same text (is_same), then memories that assert another value of the same
--- subject and single-valued attribute, then by similarity (cosine of the vectors; null without) or
--- overlap (0 to 1: the share of the item's ten rarest words it has, weighed by rarity). Only memories of the same
--- namespace and the same user. A namespace that does not exist or may not be read has none.
--- Raises MD001, MD004 and MD105 (vector), MD301. Cost: a keyword and an exact vector search for
--- each item, 1 to 10 ms in a scope of 10,000.
+-- p_items: array of {text, namespace (default `default`), user, language (ISO 639-1: how its words
+-- are read), vector (of the active embedding model), assertions: [{subject, attribute, value}]}.
+-- p_limit 1 to 100 candidates for each item, likeliest first: the same text (is_same), then
+-- memories that assert another value of the same subject and single-valued attribute, then by
+-- similarity (cosine of the vectors; null without) or overlap (0 to 1: the share of the item's ten
+-- rarest words it has, weighed by rarity). Only memories of the same namespace and the same user.
+-- A namespace that does not exist or may not be read has none. Raises MD001, MD004 and MD105
+-- (vector), MD301. Cost: a keyword and an exact vector search for each item, 1 to 10 ms in a scope
+-- of 10,000.
 create or replace function memdb.find_candidates (
   p_tenant integer,
   p_items  jsonb,
