@@ -200,7 +200,7 @@ def test_what_a_tool_gave_is_kept_as_it_is():
 def test_a_long_text_is_condensed_and_read_as_well():
     text = (
         "The turbine failed in hall three because of ice. " * 30
-        + "My name is Ann Lee. "
+        + "The budget for Apollo is $20k. "
         + ("The crew of hall three repaired the turbine within a day. " * 30)
     )
     found = RuleExtract().extract([event(text, 1, speaker=None, kind="document")], context())
@@ -414,7 +414,7 @@ def test_the_same_text_needs_no_target():
     )
 
 
-# --- linking, and the facts of one batch --------------------------------------------------------------
+# --- linking, and the facts of one batch -------------------------------------------------
 
 
 def test_relations_are_few_and_sure():
