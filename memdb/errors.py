@@ -9,6 +9,7 @@
     │                             NameTaken
     ├── AccessDenied      MD3nn   TenantDenied NamespaceDenied RoleRequired
     ├── NotAvailable      MD4nn   ExtensionMissing PrivilegeMissing ServerUnsuitable SchemaMismatch
+    │                             GraphUnavailable
     ├── InvariantBroken   MD9nn
     ├── Retryable                 nothing was changed, try again (40001, 40P01, 55P03)
     ├── TimedOut                  a limit given by the caller was reached
@@ -27,6 +28,7 @@ __all__ = [
     "Conflict",
     "EventNotFound",
     "ExtensionMissing",
+    "GraphUnavailable",
     "InvalidArgument",
     "InvalidInput",
     "InvalidSpan",
@@ -280,6 +282,12 @@ class SchemaMismatch(NotAvailable):
     """The database was made for another release of memdb, or memdb is not installed in it."""
 
     code = "MD404"
+
+
+class GraphUnavailable(NotAvailable):
+    """The graph for Cypher is switched off, or must be rebuilt after a restore."""
+
+    code = "MD405"
 
 
 class InvariantBroken(MemdbError):

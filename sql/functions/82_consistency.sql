@@ -238,5 +238,6 @@ begin
   return query select * from memdb._audit_vectors(p_tenant, p_repair);
   return query select * from memdb._audit_keywords(p_tenant, p_repair, v_now);
   return query select * from memdb._audit_queues(p_tenant, p_repair, v_now);
+  return query select * from memdb._audit_graph(p_tenant, p_repair);
 end $$;
 comment on function memdb.check_consistency (integer, boolean) is 'Compare all that is derived with what it is derived from, and mend it where asked.';
