@@ -218,6 +218,35 @@ WITH (fillfactor='90');
 
 COMMENT ON TABLE memdb.belief IS 'Spans of time in which an event or a memory was not plainly active, with cause and root cause; no row means active.';
 
+CREATE TABLE memdb.embedding (
+    tenant_id integer NOT NULL,
+    model_id integer NOT NULL,
+    memory_id bigint NOT NULL,
+    version integer NOT NULL,
+    namespace_id integer NOT NULL,
+    user_id text,
+    type text NOT NULL,
+    vector public.halfvec NOT NULL
+);
+ALTER TABLE ONLY memdb.embedding ALTER COLUMN vector SET STORAGE PLAIN;
+
+COMMENT ON TABLE memdb.embedding IS 'Unit vectors of memory versions that recall searches; rows come and go but are never updated.';
+
+CREATE TABLE memdb.embedding_model (
+    tenant_id integer NOT NULL,
+    model_id integer NOT NULL,
+    name text NOT NULL,
+    dimensions integer NOT NULL,
+    state text DEFAULT 'active'::text NOT NULL,
+    fingerprint text,
+    registered_at timestamp with time zone DEFAULT memdb."current_time"() NOT NULL,
+    CONSTRAINT embedding_model_dimensions_check CHECK (((dimensions >= 1) AND (dimensions <= 3800))),
+    CONSTRAINT embedding_model_name_check CHECK (((name <> ''::text) AND (char_length(name) <= 200))),
+    CONSTRAINT embedding_model_state_check CHECK ((state = ANY (ARRAY['filling'::text, 'active'::text, 'retired'::text])))
+);
+
+COMMENT ON TABLE memdb.embedding_model IS 'Encoders whose vectors a tenant keeps; one is active, another may be filling beside it.';
+
 CREATE TABLE memdb.memory_version (
     tenant_id integer NOT NULL,
     memory_id bigint NOT NULL,
@@ -255,22 +284,6 @@ COMMENT ON COLUMN memdb.memory_version.recorded_at IS 'Belief axis: when memdb b
 
 COMMENT ON COLUMN memdb.memory_version.replaced IS 'Set with retired_at: type, importance, confidence, trust and occurred_at the memory had with this version.';
 
-CREATE TABLE memdb.rederivation (
-    tenant_id integer NOT NULL,
-    memory_id bigint NOT NULL,
-    version integer NOT NULL,
-    namespace_id integer NOT NULL,
-    attempts smallint DEFAULT 0 NOT NULL,
-    next_at timestamp with time zone NOT NULL,
-    leased_until timestamp with time zone,
-    worker text,
-    error text,
-    CONSTRAINT rederivation_attempts_check CHECK ((attempts >= 0))
-)
-WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02');
-
-COMMENT ON TABLE memdb.rederivation IS 'Stale memories a model is to look at again, where policy when_stale says derive; a row goes when it is done or the memory stands again.';
-
 CREATE TABLE memdb.review_item (
     tenant_id integer NOT NULL,
     review_id bigint NOT NULL,
@@ -301,6 +314,55 @@ COMMENT ON TABLE memdb.review_item IS 'What a person is asked to decide: two mem
 COMMENT ON COLUMN memdb.review_item.memory_id IS 'The memory in question; of a conflict the newer side, other_memory_id being the older.';
 
 COMMENT ON COLUMN memdb.review_item.effects IS 'What the decision changed: contradicted and retracted memories, the event and version it made, the confidence before; reopen_review undoes it.';
+
+CREATE TABLE memdb.summary (
+    tenant_id integer NOT NULL,
+    summary_id bigint NOT NULL,
+    namespace_id integer NOT NULL,
+    session_id bigint,
+    user_id text,
+    memory_id bigint,
+    facts integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone,
+    reason text,
+    attempts smallint DEFAULT 0 NOT NULL,
+    summarised_at timestamp with time zone,
+    CONSTRAINT summary_due_check CHECK (((due_at IS NULL) = (reason IS NULL))),
+    CONSTRAINT summary_reason_check CHECK ((reason = ANY (ARRAY['facts'::text, 'task'::text, 'stale'::text]))),
+    CONSTRAINT summary_subject_check CHECK (((session_id IS NULL) <> (user_id IS NULL)))
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.05');
+
+COMMENT ON TABLE memdb.summary IS 'Running summaries of sessions and of users: the memory that holds each, and whether it is due to be written anew.';
+
+COMMENT ON COLUMN memdb.summary.facts IS 'Memories of its subject written since it was last handed out.';
+
+COMMENT ON COLUMN memdb.summary.due_at IS 'From when on it is handed out; while one works on it, when another may take over.';
+
+ALTER TABLE memdb.memory ALTER COLUMN memory_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME memdb.memory_memory_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE memdb.rederivation (
+    tenant_id integer NOT NULL,
+    memory_id bigint NOT NULL,
+    version integer NOT NULL,
+    namespace_id integer NOT NULL,
+    attempts smallint DEFAULT 0 NOT NULL,
+    next_at timestamp with time zone NOT NULL,
+    leased_until timestamp with time zone,
+    worker text,
+    error text,
+    CONSTRAINT rederivation_attempts_check CHECK ((attempts >= 0))
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02');
+
+COMMENT ON TABLE memdb.rederivation IS 'Stale memories a model is to look at again, where policy when_stale says derive; a row goes when it is done or the memory stands again.';
 
 CREATE TABLE memdb.event (
     tenant_id integer NOT NULL,
@@ -338,34 +400,36 @@ COMMENT ON COLUMN memdb.event.occurred_at IS 'When it happened in the world; tim
 
 COMMENT ON COLUMN memdb.event.recorded_at IS 'When memdb accepted it; the belief axis.';
 
-CREATE TABLE memdb.embedding_model (
+CREATE TABLE memdb.mention (
     tenant_id integer NOT NULL,
-    model_id integer NOT NULL,
-    name text NOT NULL,
-    dimensions integer NOT NULL,
-    state text DEFAULT 'active'::text NOT NULL,
-    fingerprint text,
-    registered_at timestamp with time zone DEFAULT memdb."current_time"() NOT NULL,
-    CONSTRAINT embedding_model_dimensions_check CHECK (((dimensions >= 1) AND (dimensions <= 3800))),
-    CONSTRAINT embedding_model_name_check CHECK (((name <> ''::text) AND (char_length(name) <= 200))),
-    CONSTRAINT embedding_model_state_check CHECK ((state = ANY (ARRAY['filling'::text, 'active'::text, 'retired'::text])))
-);
-
-COMMENT ON TABLE memdb.embedding_model IS 'Encoders whose vectors a tenant keeps; one is active, another may be filling beside it.';
-
-CREATE TABLE memdb.embedding (
-    tenant_id integer NOT NULL,
-    model_id integer NOT NULL,
     memory_id bigint NOT NULL,
-    version integer NOT NULL,
-    namespace_id integer NOT NULL,
-    user_id text,
-    type text NOT NULL,
-    vector public.halfvec NOT NULL
+    entity_id bigint NOT NULL,
+    namespace_id integer NOT NULL
 );
-ALTER TABLE ONLY memdb.embedding ALTER COLUMN vector SET STORAGE PLAIN;
 
-COMMENT ON TABLE memdb.embedding IS 'Unit vectors of memory versions that recall searches; rows come and go but are never updated.';
+COMMENT ON TABLE memdb.mention IS 'Which memory speaks of which entity.';
+
+CREATE TABLE memdb.entity (
+    tenant_id integer NOT NULL,
+    entity_id bigint NOT NULL,
+    namespace_id integer NOT NULL,
+    name text NOT NULL,
+    type text DEFAULT 'thing'::text NOT NULL,
+    merged_into bigint,
+    recorded_at timestamp with time zone DEFAULT memdb."current_time"() NOT NULL,
+    CONSTRAINT entity_merged_check CHECK ((merged_into <> entity_id)),
+    CONSTRAINT entity_name_check CHECK (((name <> ''::text) AND (char_length(name) <= 500)))
+);
+
+COMMENT ON TABLE memdb.entity IS 'A person, place, product or thing that memories of one namespace mention.';
+
+CREATE TABLE memdb.schema_info (
+    key text NOT NULL,
+    value text NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+COMMENT ON TABLE memdb.schema_info IS 'One row per installation fact: package version, hash of sql/, switches such as test_clock.';
 
 CREATE TABLE memdb.embedding_cold (
     tenant_id integer CONSTRAINT embedding_tenant_id_not_null NOT NULL,
@@ -444,14 +508,80 @@ WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.05');
 
 COMMENT ON TABLE memdb.session IS 'One conversation or task: who takes part, and the next sequence number, which orders its events without gaps.';
 
-ALTER TABLE memdb.memory ALTER COLUMN memory_id ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME memdb.memory_memory_id_seq
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1
+CREATE TABLE memdb.model_call (
+    tenant_id integer NOT NULL,
+    call_id bigint NOT NULL,
+    recorded_at timestamp with time zone NOT NULL,
+    namespace_id integer NOT NULL,
+    purpose text NOT NULL,
+    model text NOT NULL,
+    prompt_hash bytea NOT NULL,
+    event_ids bigint[] DEFAULT '{}'::bigint[] NOT NULL,
+    memory_ids bigint[] DEFAULT '{}'::bigint[] NOT NULL,
+    outcome text DEFAULT 'open'::text NOT NULL,
+    tokens_held integer DEFAULT 0 NOT NULL,
+    tokens_in integer,
+    tokens_out integer,
+    cost numeric(16,8),
+    latency_ms real,
+    finished_at timestamp with time zone,
+    error text,
+    request jsonb,
+    response text,
+    CONSTRAINT model_call_finished_check CHECK (((outcome = 'open'::text) = (finished_at IS NULL))),
+    CONSTRAINT model_call_model_check CHECK (((model <> ''::text) AND (char_length(model) <= 200))),
+    CONSTRAINT model_call_outcome_check CHECK ((outcome = ANY (ARRAY['open'::text, 'ok'::text, 'cached'::text, 'invalid'::text, 'refused'::text, 'unavailable'::text]))),
+    CONSTRAINT model_call_purpose_check CHECK ((purpose ~ '^[a-z][a-z0-9_]{0,62}$'::text)),
+    CONSTRAINT model_call_tokens_check CHECK (((tokens_held >= 0) AND (tokens_in >= 0) AND (tokens_out >= 0)))
+)
+PARTITION BY RANGE (recorded_at);
+
+COMMENT ON TABLE memdb.model_call IS 'Every call of a model: opened before it is sent, closed once with what came of it.';
+
+COMMENT ON COLUMN memdb.model_call.event_ids IS 'The events whose words are in request and response, as memory_ids the memories: what erasing one of them has to look at.';
+
+COMMENT ON COLUMN memdb.model_call.outcome IS 'open: sent, and nothing heard (of a process that died, for ever); ok; cached: not sent, an earlier answer was used; invalid: the answer could not be used; refused: by the model or its endpoint; unavailable: no answer.';
+
+COMMENT ON COLUMN memdb.model_call.tokens_held IS 'Estimate that counts against the budget while the call is open.';
+
+CREATE TABLE memdb.model_usage (
+    tenant_id integer NOT NULL,
+    namespace_id integer NOT NULL,
+    day date NOT NULL,
+    purpose text NOT NULL,
+    model text NOT NULL,
+    calls integer DEFAULT 0 NOT NULL,
+    failed integer DEFAULT 0 NOT NULL,
+    cached integer DEFAULT 0 NOT NULL,
+    tokens_held bigint DEFAULT 0 NOT NULL,
+    tokens_in bigint DEFAULT 0 NOT NULL,
+    tokens_out bigint DEFAULT 0 NOT NULL,
+    cost numeric(16,8) DEFAULT 0 NOT NULL
+)
+WITH (fillfactor='50');
+
+COMMENT ON TABLE memdb.model_usage IS 'Calls of models by day (UTC), namespace, purpose and model: what budgets are held against.';
+
+CREATE TABLE memdb.policy (
+    tenant_id integer NOT NULL,
+    policy_id bigint NOT NULL,
+    namespace_id integer,
+    key text NOT NULL,
+    value jsonb NOT NULL,
+    updated_at timestamp with time zone DEFAULT memdb."current_time"() NOT NULL
 );
+
+COMMENT ON TABLE memdb.policy IS 'Half-lives, thresholds, boundaries, budgets: one value per key, tenant wide or for one namespace.';
+
+CREATE TABLE memdb.summary_queue (
+    tenant_id integer NOT NULL,
+    queue_id bigint NOT NULL,
+    memory_id bigint NOT NULL,
+    version integer NOT NULL
+)
+WITH (autovacuum_vacuum_scale_factor='0.02');
+
+COMMENT ON TABLE memdb.summary_queue IS 'Memory versions that no running summary has counted yet.';
 
 CREATE VIEW memdb.memories WITH (security_invoker='true') AS
  SELECT m.tenant_id,
@@ -522,6 +652,62 @@ CREATE TABLE memdb.keyword_queue (
 
 COMMENT ON TABLE memdb.keyword_queue IS 'Versions that came into (+1) or left (-1, with their lexemes) the keyword statistics since the last fold.';
 
+CREATE TABLE memdb.assessment (
+    tenant_id integer NOT NULL,
+    assessment_id bigint NOT NULL,
+    namespace_id integer NOT NULL,
+    event_id bigint NOT NULL,
+    span_from integer,
+    span_to integer,
+    outcome text NOT NULL,
+    reason text,
+    importance real,
+    components jsonb DEFAULT '{}'::jsonb NOT NULL,
+    confidence real,
+    memory_id bigint,
+    version integer,
+    recorded_at timestamp with time zone NOT NULL,
+    CONSTRAINT assessment_memory_check CHECK ((((memory_id IS NULL) = (outcome = 'dropped'::text)) AND ((memory_id IS NULL) = (version IS NULL)))),
+    CONSTRAINT assessment_outcome_check CHECK ((outcome = ANY (ARRAY['created'::text, 'confirmed'::text, 'versioned'::text, 'unchanged'::text, 'dropped'::text]))),
+    CONSTRAINT assessment_span_check CHECK ((((span_from IS NULL) = (span_to IS NULL)) AND (span_from >= 0) AND (span_from < span_to)))
+);
+
+COMMENT ON TABLE memdb.assessment IS 'Why the words of an event were kept or dropped: one row for each statement the pipeline saw, append-only.';
+
+COMMENT ON COLUMN memdb.assessment.components IS 'What the importance was made of, each 0 to 1: density, emotion, task, novelty.';
+
+CREATE VIEW memdb.open_conflicts WITH (security_invoker='true') AS
+ SELECT i.tenant_id,
+    i.review_id,
+    n.path AS namespace,
+    i.question,
+    i.confidence,
+    i.details,
+    i.recorded_at,
+    i.memory_id,
+    i.version,
+    v.text,
+    m.status,
+    m.occurred_at,
+    m.confidence AS memory_confidence,
+    m.trust,
+    i.other_memory_id,
+    i.other_version,
+    w.text AS other_text,
+    o.status AS other_status,
+    o.occurred_at AS other_occurred_at,
+    o.confidence AS other_confidence,
+    o.trust AS other_trust
+   FROM (((((memdb.review_item i
+     JOIN memdb.namespace n ON (((n.tenant_id = i.tenant_id) AND (n.namespace_id = i.namespace_id))))
+     JOIN memdb.memory m ON (((m.tenant_id = i.tenant_id) AND (m.memory_id = i.memory_id))))
+     JOIN memdb.memory_version v ON (((v.tenant_id = i.tenant_id) AND (v.memory_id = i.memory_id) AND (v.version = i.version))))
+     LEFT JOIN memdb.memory o ON (((o.tenant_id = i.tenant_id) AND (o.memory_id = i.other_memory_id))))
+     LEFT JOIN memdb.memory_version w ON (((w.tenant_id = i.tenant_id) AND (w.memory_id = i.other_memory_id) AND (w.version = i.other_version))))
+  WHERE ((i.kind = 'conflict'::text) AND (i.state = 'open'::text));
+
+COMMENT ON VIEW memdb.open_conflicts IS 'Pairs of memories that cannot both be true, with both sides and the question to put; other_ is the older one.';
+
 CREATE TABLE memdb.agent_grant (
     tenant_id integer NOT NULL,
     agent_id text NOT NULL,
@@ -565,30 +751,6 @@ COMMENT ON COLUMN memdb.assertion.subject IS 'Case-folded and in one Unicode for
 
 COMMENT ON COLUMN memdb.assertion.is_single IS 'Two values of one subject exclude each other (one lives in one place); otherwise they stand side by side.';
 
-CREATE TABLE memdb.assessment (
-    tenant_id integer NOT NULL,
-    assessment_id bigint NOT NULL,
-    namespace_id integer NOT NULL,
-    event_id bigint NOT NULL,
-    span_from integer,
-    span_to integer,
-    outcome text NOT NULL,
-    reason text,
-    importance real,
-    components jsonb DEFAULT '{}'::jsonb NOT NULL,
-    confidence real,
-    memory_id bigint,
-    version integer,
-    recorded_at timestamp with time zone NOT NULL,
-    CONSTRAINT assessment_memory_check CHECK ((((memory_id IS NULL) = (outcome = 'dropped'::text)) AND ((memory_id IS NULL) = (version IS NULL)))),
-    CONSTRAINT assessment_outcome_check CHECK ((outcome = ANY (ARRAY['created'::text, 'confirmed'::text, 'versioned'::text, 'unchanged'::text, 'dropped'::text]))),
-    CONSTRAINT assessment_span_check CHECK ((((span_from IS NULL) = (span_to IS NULL)) AND (span_from >= 0) AND (span_from < span_to)))
-);
-
-COMMENT ON TABLE memdb.assessment IS 'Why the words of an event were kept or dropped: one row for each statement the pipeline saw, append-only.';
-
-COMMENT ON COLUMN memdb.assessment.components IS 'What the importance was made of, each 0 to 1: density, emotion, task, novelty.';
-
 ALTER TABLE memdb.assessment ALTER COLUMN assessment_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME memdb.assessment_assessment_id_seq
     START WITH 1
@@ -629,20 +791,6 @@ CREATE TABLE memdb.embedding_queue (
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02');
 
 COMMENT ON TABLE memdb.embedding_queue IS 'Memory versions still without a vector of a model; a version has either a vector or a row here.';
-
-CREATE TABLE memdb.entity (
-    tenant_id integer NOT NULL,
-    entity_id bigint NOT NULL,
-    namespace_id integer NOT NULL,
-    name text NOT NULL,
-    type text DEFAULT 'thing'::text NOT NULL,
-    merged_into bigint,
-    recorded_at timestamp with time zone DEFAULT memdb."current_time"() NOT NULL,
-    CONSTRAINT entity_merged_check CHECK ((merged_into <> entity_id)),
-    CONSTRAINT entity_name_check CHECK (((name <> ''::text) AND (char_length(name) <= 500)))
-);
-
-COMMENT ON TABLE memdb.entity IS 'A person, place, product or thing that memories of one namespace mention.';
 
 CREATE VIEW memdb.entities WITH (security_invoker='true') AS
  SELECT e.tenant_id,
@@ -749,50 +897,6 @@ CREATE VIEW memdb.memory_versions WITH (security_invoker='true') AS
 
 COMMENT ON VIEW memdb.memory_versions IS 'Everything memories ever said, version by version, with both time axes.';
 
-CREATE TABLE memdb.mention (
-    tenant_id integer NOT NULL,
-    memory_id bigint NOT NULL,
-    entity_id bigint NOT NULL,
-    namespace_id integer NOT NULL
-);
-
-COMMENT ON TABLE memdb.mention IS 'Which memory speaks of which entity.';
-
-CREATE TABLE memdb.model_call (
-    tenant_id integer NOT NULL,
-    call_id bigint NOT NULL,
-    recorded_at timestamp with time zone NOT NULL,
-    namespace_id integer NOT NULL,
-    purpose text NOT NULL,
-    model text NOT NULL,
-    prompt_hash bytea NOT NULL,
-    event_ids bigint[] DEFAULT '{}'::bigint[] NOT NULL,
-    outcome text DEFAULT 'open'::text NOT NULL,
-    tokens_held integer DEFAULT 0 NOT NULL,
-    tokens_in integer,
-    tokens_out integer,
-    cost numeric(16,8),
-    latency_ms real,
-    finished_at timestamp with time zone,
-    error text,
-    request jsonb,
-    response text,
-    CONSTRAINT model_call_finished_check CHECK (((outcome = 'open'::text) = (finished_at IS NULL))),
-    CONSTRAINT model_call_model_check CHECK (((model <> ''::text) AND (char_length(model) <= 200))),
-    CONSTRAINT model_call_outcome_check CHECK ((outcome = ANY (ARRAY['open'::text, 'ok'::text, 'cached'::text, 'invalid'::text, 'refused'::text, 'unavailable'::text]))),
-    CONSTRAINT model_call_purpose_check CHECK ((purpose ~ '^[a-z][a-z0-9_]{0,62}$'::text)),
-    CONSTRAINT model_call_tokens_check CHECK (((tokens_held >= 0) AND (tokens_in >= 0) AND (tokens_out >= 0)))
-)
-PARTITION BY RANGE (recorded_at);
-
-COMMENT ON TABLE memdb.model_call IS 'Every call of a model: opened before it is sent, closed once with what came of it.';
-
-COMMENT ON COLUMN memdb.model_call.event_ids IS 'The events whose words are in request and response: what erasing one of them has to look at.';
-
-COMMENT ON COLUMN memdb.model_call.outcome IS 'open: sent, and nothing heard (of a process that died, for ever); ok; cached: not sent, an earlier answer was used; invalid: the answer could not be used; refused: by the model or its endpoint; unavailable: no answer.';
-
-COMMENT ON COLUMN memdb.model_call.tokens_held IS 'Estimate that counts against the budget while the call is open.';
-
 ALTER TABLE memdb.model_call ALTER COLUMN call_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME memdb.model_call_call_id_seq
     START WITH 1
@@ -811,6 +915,7 @@ CREATE TABLE memdb.model_call_default (
     model text CONSTRAINT model_call_model_not_null NOT NULL,
     prompt_hash bytea CONSTRAINT model_call_prompt_hash_not_null NOT NULL,
     event_ids bigint[] DEFAULT '{}'::bigint[] CONSTRAINT model_call_event_ids_not_null NOT NULL,
+    memory_ids bigint[] DEFAULT '{}'::bigint[] CONSTRAINT model_call_memory_ids_not_null NOT NULL,
     outcome text DEFAULT 'open'::text CONSTRAINT model_call_outcome_not_null NOT NULL,
     tokens_held integer DEFAULT 0 CONSTRAINT model_call_tokens_held_not_null NOT NULL,
     tokens_in integer,
@@ -829,24 +934,6 @@ CREATE TABLE memdb.model_call_default (
 );
 
 COMMENT ON TABLE memdb.model_call_default IS 'Calls of models that no month partition holds.';
-
-CREATE TABLE memdb.model_usage (
-    tenant_id integer NOT NULL,
-    namespace_id integer NOT NULL,
-    day date NOT NULL,
-    purpose text NOT NULL,
-    model text NOT NULL,
-    calls integer DEFAULT 0 NOT NULL,
-    failed integer DEFAULT 0 NOT NULL,
-    cached integer DEFAULT 0 NOT NULL,
-    tokens_held bigint DEFAULT 0 NOT NULL,
-    tokens_in bigint DEFAULT 0 NOT NULL,
-    tokens_out bigint DEFAULT 0 NOT NULL,
-    cost numeric(16,8) DEFAULT 0 NOT NULL
-)
-WITH (fillfactor='50');
-
-COMMENT ON TABLE memdb.model_usage IS 'Calls of models by day (UTC), namespace, purpose and model: what budgets are held against.';
 
 ALTER TABLE memdb.namespace ALTER COLUMN namespace_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME memdb.namespace_namespace_id_seq
@@ -867,17 +954,6 @@ CREATE TABLE memdb.namespace_stat (
 WITH (fillfactor='50');
 
 COMMENT ON TABLE memdb.namespace_stat IS 'Number and total length of the current versions of a namespace, as of the last fold.';
-
-CREATE TABLE memdb.policy (
-    tenant_id integer NOT NULL,
-    policy_id bigint NOT NULL,
-    namespace_id integer,
-    key text NOT NULL,
-    value jsonb NOT NULL,
-    updated_at timestamp with time zone DEFAULT memdb."current_time"() NOT NULL
-);
-
-COMMENT ON TABLE memdb.policy IS 'Half-lives, thresholds, boundaries, budgets: one value per key, tenant wide or for one namespace.';
 
 ALTER TABLE memdb.policy ALTER COLUMN policy_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME memdb.policy_policy_id_seq
@@ -961,14 +1037,6 @@ CREATE TABLE memdb.role_tenant (
 
 COMMENT ON TABLE memdb.role_tenant IS 'Which database role may see which tenant; namespaces null means all of them, a path also covers the paths below it.';
 
-CREATE TABLE memdb.schema_info (
-    key text NOT NULL,
-    value text NOT NULL,
-    updated_at timestamp with time zone DEFAULT now() NOT NULL
-);
-
-COMMENT ON TABLE memdb.schema_info IS 'One row per installation fact: package version, hash of sql/, switches such as test_clock.';
-
 ALTER TABLE memdb.session ALTER COLUMN session_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME memdb.session_session_id_seq
     START WITH 1
@@ -978,46 +1046,12 @@ ALTER TABLE memdb.session ALTER COLUMN session_id ADD GENERATED ALWAYS AS IDENTI
     CACHE 1
 );
 
-CREATE TABLE memdb.summary (
-    tenant_id integer NOT NULL,
-    summary_id bigint NOT NULL,
-    namespace_id integer NOT NULL,
-    session_id bigint,
-    user_id text,
-    memory_id bigint,
-    facts integer DEFAULT 0 NOT NULL,
-    due_at timestamp with time zone,
-    reason text,
-    attempts smallint DEFAULT 0 NOT NULL,
-    summarised_at timestamp with time zone,
-    CONSTRAINT summary_due_check CHECK (((due_at IS NULL) = (reason IS NULL))),
-    CONSTRAINT summary_reason_check CHECK ((reason = ANY (ARRAY['facts'::text, 'task'::text, 'stale'::text]))),
-    CONSTRAINT summary_subject_check CHECK (((session_id IS NULL) <> (user_id IS NULL)))
-)
-WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.05');
-
-COMMENT ON TABLE memdb.summary IS 'Running summaries of sessions and of users: the memory that holds each, and whether it is due to be written anew.';
-
-COMMENT ON COLUMN memdb.summary.facts IS 'Memories of its subject written since it was last handed out.';
-
-COMMENT ON COLUMN memdb.summary.due_at IS 'From when on it is handed out; while one works on it, when another may take over.';
-
 CREATE TABLE memdb.summary_mark (
     tenant_id integer NOT NULL,
     belief_at timestamp with time zone NOT NULL
 );
 
 COMMENT ON TABLE memdb.summary_mark IS 'Up to which correction of a tenant its summaries were checked for having become stale.';
-
-CREATE TABLE memdb.summary_queue (
-    tenant_id integer NOT NULL,
-    queue_id bigint NOT NULL,
-    memory_id bigint NOT NULL,
-    version integer NOT NULL
-)
-WITH (autovacuum_vacuum_scale_factor='0.02');
-
-COMMENT ON TABLE memdb.summary_queue IS 'Memory versions that no running summary has counted yet.';
 
 ALTER TABLE memdb.summary_queue ALTER COLUMN queue_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME memdb.summary_queue_queue_id_seq
@@ -1049,6 +1083,9 @@ ALTER TABLE memdb.tenant ALTER COLUMN tenant_id ADD GENERATED ALWAYS AS IDENTITY
 ALTER TABLE ONLY memdb.model_call ATTACH PARTITION memdb.model_call_default DEFAULT;
 
 ALTER TABLE ONLY memdb.recall ATTACH PARTITION memdb.recall_default DEFAULT;
+
+ALTER TABLE ONLY memdb.model_usage
+    ADD CONSTRAINT model_usage_pkey PRIMARY KEY (tenant_id, day, namespace_id, purpose, model);
 
 ALTER TABLE ONLY memdb.agent_grant
     ADD CONSTRAINT agent_grant_pkey PRIMARY KEY (tenant_id, agent_id, namespace_id);
@@ -1119,9 +1156,6 @@ ALTER TABLE ONLY memdb.model_call
 ALTER TABLE ONLY memdb.model_call_default
     ADD CONSTRAINT model_call_default_pkey PRIMARY KEY (tenant_id, call_id, recorded_at);
 
-ALTER TABLE ONLY memdb.model_usage
-    ADD CONSTRAINT model_usage_pkey PRIMARY KEY (tenant_id, day, namespace_id, purpose, model);
-
 ALTER TABLE ONLY memdb.namespace
     ADD CONSTRAINT namespace_path_key UNIQUE (tenant_id, path);
 
@@ -1188,15 +1222,19 @@ CREATE INDEX assessment_event_idx ON memdb.assessment USING btree (tenant_id, ev
 
 CREATE INDEX assessment_memory_idx ON memdb.assessment USING btree (tenant_id, memory_id) WHERE (memory_id IS NOT NULL);
 
-CREATE INDEX belief_from_idx ON memdb.belief USING btree (tenant_id, from_at);
+CREATE INDEX belief_from_idx ON memdb.belief USING btree (from_at, tenant_id);
 
-CREATE INDEX belief_root_idx ON memdb.belief USING btree (tenant_id, root, root_id) WHERE (to_at IS NULL);
+CREATE INDEX belief_root_idx ON memdb.belief USING btree (root_id, root, tenant_id) WHERE ((to_at IS NULL) AND (root IS NOT NULL));
 
-CREATE INDEX belief_to_idx ON memdb.belief USING btree (tenant_id, to_at) WHERE (to_at IS NOT NULL);
+CREATE INDEX belief_to_idx ON memdb.belief USING btree (to_at, tenant_id) WHERE (to_at IS NOT NULL);
 
 CREATE INDEX edge_event_idx ON memdb.edge USING btree (tenant_id, event_id) WHERE (event_id IS NOT NULL);
 
+CREATE INDEX edge_from_ended_idx ON memdb.edge USING btree (tenant_id, from_memory_id) WHERE (retired_at IS NOT NULL);
+
 CREATE UNIQUE INDEX edge_from_idx ON memdb.edge USING btree (tenant_id, from_memory_id, to_memory_id, relation) INCLUDE (weight) WHERE (retired_at IS NULL);
+
+CREATE INDEX edge_to_ended_idx ON memdb.edge USING btree (tenant_id, to_memory_id) WHERE (retired_at IS NOT NULL);
 
 CREATE INDEX edge_to_idx ON memdb.edge USING btree (tenant_id, to_memory_id) INCLUDE (from_memory_id, relation, weight) WHERE (retired_at IS NULL);
 
@@ -1224,13 +1262,15 @@ CREATE INDEX extraction_open_idx ON memdb.extraction USING btree (tenant_id, ses
 
 CREATE INDEX justification_memory_idx ON memdb.justification USING btree (tenant_id, memory_id, version);
 
+CREATE INDEX justification_other_idx ON memdb.justification USING btree (tenant_id, memory_id) INCLUDE (justification_id) WHERE (NOT supports);
+
 CREATE INDEX keyword_queue_namespace_idx ON memdb.keyword_queue USING btree (tenant_id, namespace_id, queue_id);
 
 CREATE UNIQUE INDEX memory_external_idx ON memdb.memory USING btree (tenant_id, namespace_id, external_id) WHERE (external_id IS NOT NULL);
 
 CREATE UNIQUE INDEX memory_fact_idx ON memdb.memory USING btree (tenant_id, namespace_id, content_hash, user_id) NULLS NOT DISTINCT WHERE (external_id IS NULL);
 
-CREATE INDEX memory_sequence_idx ON memdb.memory USING btree (tenant_id, session_id, sequence) WHERE (session_id IS NOT NULL);
+CREATE INDEX memory_sequence_idx ON memdb.memory USING btree (tenant_id, session_id, sequence, memory_id) WHERE (session_id IS NOT NULL);
 
 CREATE INDEX memory_time_idx ON memdb.memory USING btree (tenant_id, namespace_id, occurred_at, memory_id);
 
@@ -1247,6 +1287,10 @@ CREATE INDEX model_call_answer_idx ON ONLY memdb.model_call USING btree (tenant_
 CREATE INDEX model_call_event_idx ON ONLY memdb.model_call USING gin (event_ids);
 
 CREATE INDEX model_call_default_event_ids_idx ON memdb.model_call_default USING gin (event_ids);
+
+CREATE INDEX model_call_memory_idx ON ONLY memdb.model_call USING gin (memory_ids);
+
+CREATE INDEX model_call_default_memory_ids_idx ON memdb.model_call_default USING gin (memory_ids);
 
 CREATE INDEX model_call_default_tenant_id_prompt_hash_idx ON memdb.model_call_default USING btree (tenant_id, prompt_hash) WHERE ((outcome = 'ok'::text) AND (response IS NOT NULL));
 
@@ -1274,6 +1318,8 @@ CREATE INDEX summary_memory_idx ON memdb.summary USING btree (tenant_id, memory_
 
 ALTER INDEX memdb.model_call_event_idx ATTACH PARTITION memdb.model_call_default_event_ids_idx;
 
+ALTER INDEX memdb.model_call_memory_idx ATTACH PARTITION memdb.model_call_default_memory_ids_idx;
+
 ALTER INDEX memdb.model_call_pkey ATTACH PARTITION memdb.model_call_default_pkey;
 
 ALTER INDEX memdb.model_call_answer_idx ATTACH PARTITION memdb.model_call_default_tenant_id_prompt_hash_idx;
@@ -1281,6 +1327,8 @@ ALTER INDEX memdb.model_call_answer_idx ATTACH PARTITION memdb.model_call_defaul
 ALTER INDEX memdb.model_call_time_idx ATTACH PARTITION memdb.model_call_default_tenant_id_recorded_at_idx;
 
 ALTER INDEX memdb.recall_pkey ATTACH PARTITION memdb.recall_default_pkey;
+
+CREATE TRIGGER memory_version_summary AFTER INSERT ON memdb.memory_version REFERENCING NEW TABLE AS new_version FOR EACH STATEMENT EXECUTE FUNCTION memdb._queue_for_summaries();
 
 ALTER TABLE ONLY memdb.agent_grant
     ADD CONSTRAINT agent_grant_namespace_fkey FOREIGN KEY (tenant_id, namespace_id) REFERENCES memdb.namespace(tenant_id, namespace_id);
@@ -1588,11 +1636,23 @@ GRANT SELECT ON TABLE memdb.premise TO memdb_operator;
 
 GRANT SELECT ON TABLE memdb.belief TO memdb_reader;
 
+GRANT SELECT ON TABLE memdb.embedding_model TO memdb_reader;
+
 GRANT SELECT ON TABLE memdb.memory_version TO memdb_reader;
+
+GRANT SELECT ON TABLE memdb.review_item TO memdb_reader;
+
+GRANT SELECT ON TABLE memdb.summary TO memdb_operator;
+
+GRANT SELECT ON TABLE memdb.rederivation TO memdb_operator;
 
 GRANT SELECT ON TABLE memdb.event TO memdb_reader;
 
-GRANT SELECT ON TABLE memdb.embedding_model TO memdb_reader;
+GRANT SELECT ON TABLE memdb.mention TO memdb_operator;
+
+GRANT SELECT ON TABLE memdb.entity TO memdb_reader;
+
+GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 
 GRANT SELECT ON TABLE memdb.extraction TO memdb_operator;
 
@@ -1600,15 +1660,27 @@ GRANT SELECT ON TABLE memdb.namespace TO memdb_reader;
 
 GRANT SELECT ON TABLE memdb.session TO memdb_reader;
 
+GRANT SELECT ON TABLE memdb.model_call TO memdb_operator;
+
+GRANT SELECT ON TABLE memdb.model_usage TO memdb_operator;
+
+GRANT SELECT ON TABLE memdb.policy TO memdb_operator;
+
+GRANT SELECT ON TABLE memdb.summary_queue TO memdb_operator;
+
 GRANT SELECT ON TABLE memdb.memories TO memdb_reader;
 
 GRANT SELECT ON TABLE memdb.tenant TO memdb_reader;
+
+GRANT SELECT ON TABLE memdb.assessment TO memdb_reader;
+
+GRANT SELECT ON TABLE memdb.open_conflicts TO memdb_reader;
 
 GRANT SELECT ON TABLE memdb.agent_grant TO memdb_operator;
 
 GRANT SELECT ON TABLE memdb.alembic_version TO memdb_reader;
 
-GRANT SELECT ON TABLE memdb.entity TO memdb_reader;
+GRANT SELECT ON TABLE memdb.assertion TO memdb_reader;
 
 GRANT SELECT ON TABLE memdb.entities TO memdb_reader;
 
@@ -1618,19 +1690,16 @@ GRANT SELECT ON TABLE memdb.events TO memdb_reader;
 
 GRANT SELECT ON TABLE memdb.memory_versions TO memdb_reader;
 
-GRANT SELECT ON TABLE memdb.mention TO memdb_operator;
-
-GRANT SELECT ON TABLE memdb.policy TO memdb_operator;
-
 GRANT SELECT ON TABLE memdb.recall TO memdb_operator;
 
 GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
-GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
-
 -- Functions
 
 -- _adjacent (p_tenant integer, p_memory bigint, p_namespaces integer[], p_relations text[], p_fan_out integer)
+-- returns TABLE(memory_id bigint, weight real); stable, rows 16; for its owner
+
+-- _adjacent_then (p_tenant integer, p_memory bigint, p_namespaces integer[], p_belief_at timestamp with time zone, p_world_at timestamp with time zone, p_fan_out integer)
 -- returns TABLE(memory_id bigint, weight real); stable, rows 16; for its owner
 
 -- _advance_memories (p_tenant integer, p_items memdb._memory_item[], p_places memdb._memory_place[], p_out integer[], p_now timestamp with time zone)
@@ -1645,14 +1714,62 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- _alternatives (p_tenant integer, p_now timestamp with time zone)
 -- returns bigint[]; stable; for its owner
 
+-- _ann_existing ()
+-- returns TABLE(name text, tenant_id integer, model_id integer, namespace_id integer, state text); stable, rows 20; for its owner
+
+-- _ann_most ()
+-- returns integer; immutable; for its owner
+
+-- _ann_name (p_tenant integer, p_model integer, p_namespace integer)
+-- returns text; immutable; for its owner
+
+-- _ann_rows (p_dimensions integer)
+-- returns integer; immutable; for its owner
+
+-- _ann_scopes (p_tenant integer, p_model integer)
+-- returns integer[]; stable; for its owner
+
+-- _ann_statement (p_tenant integer, p_model integer, p_namespace integer, p_dimensions integer)
+-- returns text; stable; for its owner
+
+-- _ann_wanted (p_tenant integer)
+-- returns TABLE(model_id integer, namespace_id integer, vectors bigint, place bigint); stable, rows 20; for its owner
+
 -- _any_term (p_terms text[])
 -- returns text; immutable; for its owner
 
 -- _append_correction (p_tenant integer, p_event bigint, p_text text)
 -- returns bigint; volatile; for its owner
 
+-- _arm_graph (p_on boolean)
+-- returns void; volatile; for its owner
+
 -- _ask_about_stale (p_text text, p_language text)
 -- returns text; immutable; for its owner
+
+-- _audit_beliefs (p_tenant integer, p_repair boolean, p_now timestamp with time zone)
+-- returns TABLE(problem text, found bigint, repaired bigint, examples bigint[], remedy text); volatile, rows 3; for its owner
+
+-- _audit_graph (p_tenant integer, p_repair boolean)
+-- returns TABLE(problem text, found bigint, repaired bigint, examples bigint[], remedy text); volatile, rows 1; for its owner
+
+-- _audit_keywords (p_tenant integer, p_repair boolean, p_now timestamp with time zone)
+-- returns TABLE(problem text, found bigint, repaired bigint, examples bigint[], remedy text); volatile, rows 2; for its owner
+
+-- _audit_labels (p_tenant integer, p_repair boolean, p_now timestamp with time zone)
+-- returns TABLE(problem text, found bigint, repaired bigint, examples bigint[], remedy text); volatile, rows 3; for its owner
+
+-- _audit_queues (p_tenant integer, p_repair boolean, p_now timestamp with time zone)
+-- returns TABLE(problem text, found bigint, repaired bigint, examples bigint[], remedy text); volatile, rows 4; for its owner
+
+-- _audit_supports (p_tenant integer, p_repair boolean)
+-- returns TABLE(problem text, found bigint, repaired bigint, examples bigint[], remedy text); volatile, rows 2; for its owner
+
+-- _audit_vectors (p_tenant integer, p_repair boolean)
+-- returns TABLE(problem text, found bigint, repaired bigint, examples bigint[], remedy text); volatile, rows 3; for its owner
+
+-- _audit_versions (p_tenant integer, p_repair boolean, p_now timestamp with time zone)
+-- returns TABLE(problem text, found bigint, repaired bigint, examples bigint[], remedy text); volatile, rows 3; for its owner
 
 -- _authorize (p_tenant integer, p_write boolean)
 -- returns void; stable, security definer; for memdb_reader
@@ -1669,20 +1786,47 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- _believed (p_tenant integer, p_belief_at timestamp with time zone, p_world_at timestamp with time zone, p_memory_ids bigint[])
 -- returns TABLE(memory_id bigint, version integer); stable, rows 100; for its owner
 
+-- _best_matches (p_tenant integer, p_user text, p_query tsquery, p_terms text[], p_idf double precision[], p_mean double precision, p_limit integer)
+-- returns TABLE(memory_id bigint, version integer, score double precision); stable, rows 50; for its owner
+
+-- _broken_premises (p_tenant integer, p_justification bigint)
+-- returns TABLE(memory_id bigint, is_replaced boolean); stable, rows 1; for its owner
+
+-- _budget_day (p_now timestamp with time zone)
+-- returns date; immutable; for its owner
+
+-- _build_graph ()
+-- returns TABLE(label text, kind text, entries bigint); volatile, security definer, rows 11; for memdb_operator
+
 -- _caller ()
 -- returns name; stable; for memdb_reader
 
--- _cause_of (p_tenant integer, p_memory_ids bigint[], p_unnamed bigint[])
+-- _candidates (p_tenant integer, p_items jsonb, p_limit integer)
+-- returns TABLE(ordinal integer, memory_id bigint, version integer, is_same boolean, similarity real, overlap real); stable, security definer, rows 50; for memdb_writer
+
+-- _candidates_of (p_tenant integer, p_namespace integer, p_user text, p_text text, p_language text, p_assertions jsonb, p_model integer, p_vector halfvec, p_limit integer)
+-- returns TABLE(memory_id bigint, version integer, is_same boolean, similarity real, overlap real); stable, rows 10; for its owner
+
+-- _cause_of (p_tenant integer, p_memory_ids bigint[])
 -- returns TABLE(memory_id bigint, namespace_id integer, cause text, root text, root_id bigint, depth integer, reason text); stable, rows 100; for its owner
 
 -- _changes_truth (p_tenant integer, p_items memdb._memory_item[], p_new bigint[])
 -- returns boolean; volatile; for its owner
 
--- _check_edge_ends (p_tenant integer, p_edges jsonb)
+-- _check_cypher (p_query text, p_params jsonb)
+-- returns void; stable; for memdb_operator
+
+-- _check_edges (p_tenant integer, p_edges memdb.edge[])
+-- returns void; volatile; for its owner
+
+-- _check_entities (p_items memdb._memory_item[])
 -- returns void; volatile; for its owner
 
 -- _check_event (p_index integer, p_kind text, p_text text, p_input jsonb, p_output jsonb, p_user text, p_agent text, p_speaker text, p_key text, p_trust real, p_parent integer, p_metadata jsonb)
 -- returns void; volatile; for its owner
+
+-- _check_frame (p_index integer, p_item jsonb, p_agent text, p_speaker text, p_language text, p_model text, p_metadata jsonb, p_valid_from timestamp with time zone, p_valid_to timestamp with time zone, p_occurred_at timestamp with time zone)
+-- returns boolean; volatile; for its owner
 
 -- _check_items (p_items jsonb, p_known text[], p_required text[])
 -- returns void; volatile; for its owner
@@ -1693,6 +1837,9 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- _check_memory (p_index integer, p_text text, p_type text, p_user text, p_external text, p_summary text, p_heading text, p_importance real, p_confidence real, p_tier text, p_valid_from timestamp with time zone, p_valid_to timestamp with time zone, p_occurred_at timestamp with time zone, p_metadata jsonb, p_method text, p_entities jsonb, p_edges jsonb)
 -- returns boolean; volatile; for its owner
 
+-- _check_plain (p_items jsonb, p_nested text[])
+-- returns void; volatile; for its owner
+
 -- _check_recall (p_query text, p_vector real[], p_types text[], p_k integer, p_legs text[], p_hops integer, p_include text[])
 -- returns void; immutable; for its owner
 
@@ -1702,8 +1849,14 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- _check_time (p_index integer, p_at text, p_zone text)
 -- returns void; volatile; for its owner
 
+-- _check_versions (p_tenant integer, p_items jsonb)
+-- returns void; volatile; for its owner
+
 -- _check_writers (p_tenant integer, p_items memdb._memory_item[])
 -- returns void; volatile; for its owner
+
+-- _checked_edges (p_tenant integer, p_edges jsonb)
+-- returns memdb.edge[]; volatile; for its owner
 
 -- _chinese_number (p_text text)
 -- returns integer; immutable; for its owner
@@ -1720,10 +1873,25 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- _close_beliefs (p_tenant integer, p_subject text, p_ids bigint[], p_now timestamp with time zone)
 -- returns void; volatile; for its owner
 
+-- _close_review (p_tenant integer, p_review bigint, p_decision text, p_effects jsonb, p_now timestamp with time zone)
+-- returns void; volatile; for its owner
+
+-- _close_summary (p_subject memdb.summary, p_memory bigint, p_now timestamp with time zone)
+-- returns void; volatile; for its owner
+
+-- _confirm (p_tenant integer, p_memory memdb.memory, p_event bigint)
+-- returns void; volatile; for its owner
+
+-- _conflicting (p_tenant integer, p_memory_ids bigint[])
+-- returns TABLE(memory_id bigint, markers text[]); stable, rows 5; for memdb_reader
+
 -- _content_hash (p_text text)
 -- returns bytea; immutable; for its owner
 
--- _context_rows (p_tenant integer, p_namespaces integer[], p_user text, p_session bigint, p_types text[], p_statuses text[], p_hits bigint[], p_nearest bigint[], p_width integer, OUT memory_ids bigint[], OUT versions integer[], OUT places bigint[], OUT reached text[])
+-- _context_line (p_marker text, p_type text, p_occurred_at timestamp with time zone, p_status text, p_conflicts text[], p_speaker text, p_text text)
+-- returns text; stable; for memdb_reader
+
+-- _context_rows (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_hits bigint[], p_nearest bigint[], p_width integer, p_belief_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_world_at timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT memory_ids bigint[], OUT versions integer[], OUT occurred_at timestamp with time zone[], OUT namespaces integer[], OUT factors double precision[], OUT places bigint[], OUT by_hit boolean[])
 -- returns record; stable; for its owner
 
 -- _copy_justifications (p_tenant integer, p_memory bigint, p_from integer, p_to integer, p_now timestamp with time zone)
@@ -1735,8 +1903,35 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- _corrected_text (p_text text, p_event text, p_new text, p_values jsonb)
 -- returns text; immutable; for its owner
 
--- _count_matches (p_tenant integer, p_namespaces integer[], p_user text, p_session bigint, p_types text[], p_statuses text[], p_terms text[], p_limit integer, OUT memory_ids bigint[], OUT scores double precision[], OUT idf double precision[], OUT documents double precision, OUT mean_length double precision)
+-- _count_context (p_text text, p_tokens_per_character real)
+-- returns integer; immutable; for memdb_reader
+
+-- _count_facts (p_tenant integer, p_limit integer, p_now timestamp with time zone)
+-- returns void; volatile; for its owner
+
+-- _count_matches (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_terms text[], p_limit integer, OUT memory_ids bigint[], OUT scores double precision[], OUT idf double precision[], OUT documents double precision, OUT mean_length double precision)
 -- returns record; stable; for its owner
+
+-- _count_model_call (p_usage memdb.model_usage)
+-- returns void; volatile; for its owner
+
+-- _create_graph ()
+-- returns void; volatile; for its owner
+
+-- _create_memories (p_tenant integer, p_items memdb._memory_item[], p_out integer[], p_now timestamp with time zone)
+-- returns memdb._memory_place[]; volatile; for its owner
+
+-- _cut_line (p_line text, p_text text, p_tokens integer, p_tokens_per_character real)
+-- returns text; immutable; for memdb_reader
+
+-- _cut_tokens (p_text text, p_tokens integer)
+-- returns text; immutable; for memdb_reader
+
+-- _decide (p_tenant integer, p_item memdb.review_item, p_decision text, p_new jsonb, p_reason text, p_now timestamp with time zone)
+-- returns jsonb; volatile; for its owner
+
+-- _drop_graph ()
+-- returns void; volatile; for its owner
 
 -- _drop_tasks (p_tenant integer, p_memory_ids bigint[], p_now timestamp with time zone)
 -- returns void; volatile; for its owner
@@ -1744,14 +1939,17 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- _due_sessions (p_tenant integer, p_namespaces integer[], p_now timestamp with time zone)
 -- returns SETOF bigint; stable, rows 10; for its owner
 
--- _edge_items (p_edges jsonb)
--- returns TABLE(ordinal integer, from_memory_id bigint, to_memory_id bigint, relation text, weight real, confidence real, origin text, event_id bigint); volatile, rows 100; for its owner
+-- _edges_of (p_tenant integer, p_edges jsonb)
+-- returns memdb.edge[]; volatile; for its owner
 
 -- _ended_before (p_tenant integer, p_justification bigint, p_premise bigint, p_version integer)
 -- returns boolean; stable; for its owner
 
 -- _english_ranges (p_query text)
 -- returns TABLE(year integer, from_month integer, from_day integer, to_month integer, to_day integer); immutable, rows 2; for its owner
+
+-- _estimate_tokens (p_text text)
+-- returns integer; immutable; for memdb_reader
 
 -- _event_items (p_events jsonb, p_now timestamp with time zone)
 -- returns TABLE(ordinal integer, kind text, text text, input jsonb, output jsonb, namespace text, session text, user_id text, agent_id text, speaker text, language text, parent_event_id bigint, parent integer, occurred_at timestamp with time zone, time_zone text, trust real, key text, content_hash bytea, metadata jsonb, to_extract boolean); volatile, rows 1000; for its owner
@@ -1766,9 +1964,18 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- returns TABLE(depth integer, key text, child text, justification_id bigint, method text, supports boolean, place bigint, source jsonb); stable, rows 50; for memdb_reader
 
 -- _explained_version (p_tenant integer, p_memory bigint, p_version integer, p_belief_at timestamp with time zone, p_world_at timestamp with time zone)
--- returns integer; stable; for its owner
+-- returns integer; stable; for memdb_reader
+
+-- _facts_before (p_tenant integer, p_namespace integer, p_session bigint, p_before integer, p_tokens integer, p_told jsonb)
+-- returns TABLE(memory_id bigint, version integer, sequence integer, type text, text text, occurred_at timestamp with time zone, tokens integer); stable, rows 20; for memdb_reader
 
 -- _fall (p_tenant integer, p_memory_ids bigint[], p_cause text, p_root text, p_root_id bigint, p_reason text, p_now timestamp with time zone)
+-- returns bigint; volatile; for its owner
+
+-- _fallen_beside (p_tenant integer, p_now timestamp with time zone, p_memory bigint)
+-- returns bigint; stable; for its owner
+
+-- _fill_label (p_tenant integer, p_label text)
 -- returns bigint; volatile; for its owner
 
 -- _find_entity (p_tenant integer, p_namespace integer, p_aliases text[])
@@ -1783,17 +1990,89 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- _find_model (p_tenant integer, p_name text)
 -- returns memdb.embedding_model; stable; for its owner
 
--- _find_session (p_tenant integer, p_namespaces integer[], p_session text)
--- returns bigint; stable; for its owner
+-- _find_review (p_tenant integer, p_review bigint)
+-- returns memdb.review_item; volatile; for its owner
 
--- _fresh_leg (p_tenant integer, p_namespaces integer[], p_user text, p_session bigint, p_terms text[], p_idf double precision[], p_mean double precision, p_limit integer, OUT event_ids bigint[], OUT scores double precision[])
+-- _find_sessions (p_tenant integer, p_namespaces integer[], p_session text)
+-- returns bigint[]; stable; for its owner
+
+-- _find_stale_summaries (p_tenant integer, p_now timestamp with time zone)
+-- returns void; volatile; for its owner
+
+-- _find_summary (p_tenant integer, p_namespace integer, p_session bigint, p_user text)
+-- returns SETOF memdb.summary; stable, rows 1; for its owner
+
+-- _finding (p_problem text, p_ids bigint[], p_is_repaired boolean, p_remedy text)
+-- returns TABLE(problem text, found bigint, repaired bigint, examples bigint[], remedy text); immutable, rows 1; for its owner
+
+-- _first_turn (p_tenant integer, p_session bigint, p_tokens integer)
+-- returns integer; stable; for memdb_reader
+
+-- _fresh_leg (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_terms text[], p_idf double precision[], p_mean double precision, p_limit integer, p_belief_at timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT event_ids bigint[], OUT scores double precision[])
 -- returns record; stable; for its owner
 
 -- _grants ()
 -- returns TABLE(tenant_id integer, namespaces text[], can_write boolean); stable, security definer, rows 2; for memdb_reader
 
--- _graph_leg (p_tenant integer, p_namespaces integer[], p_user text, p_session bigint, p_types text[], p_statuses text[], p_seeds bigint[], p_seed_scores double precision[], p_hops integer, OUT memory_ids bigint[], OUT versions integer[], OUT scores double precision[])
+-- _graph_edge ()
+-- returns trigger; volatile, security definer; for its owner
+
+-- _graph_edges (p_tenant integer)
+-- returns TABLE(label text, tenant_id integer, id bigint, entry bigint, from_label text, from_id bigint, to_label text, to_id bigint); stable, rows 1000; for its owner
+
+-- _graph_end (p_id bigint, p_labels jsonb)
+-- returns jsonb; immutable; for memdb_operator
+
+-- _graph_entity ()
+-- returns trigger; volatile, security definer; for its owner
+
+-- _graph_event ()
+-- returns trigger; volatile, security definer; for its owner
+
+-- _graph_found (p_tenant integer, p_label text)
+-- returns TABLE(entry bigint, from_end bigint, to_end bigint, own bigint); stable, rows 1000; for its owner
+
+-- _graph_hides (p_tenant integer, p_answer jsonb)
+-- returns boolean; stable; for memdb_operator
+
+-- _graph_is_alive ()
+-- returns boolean; stable; for memdb_operator
+
+-- _graph_label_ids ()
+-- returns jsonb; stable, security definer; for memdb_operator
+
+-- _graph_labels ()
+-- returns TABLE(label text, kind text); immutable, rows 11; for its owner
+
+-- _graph_leg (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_seeds bigint[], p_seed_scores double precision[], p_hops integer, p_belief_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_world_at timestamp with time zone DEFAULT NULL::timestamp with time zone, OUT memory_ids bigint[], OUT versions integer[], OUT scores double precision[])
 -- returns record; stable; for its owner
+
+-- _graph_memory ()
+-- returns trigger; volatile, security definer; for its owner
+
+-- _graph_mention ()
+-- returns trigger; volatile, security definer; for its owner
+
+-- _graph_oids ()
+-- returns text; stable; for memdb_operator
+
+-- _graph_premise ()
+-- returns trigger; volatile, security definer; for its owner
+
+-- _graph_relation (p_relation text)
+-- returns text; immutable; for its owner
+
+-- _graph_shown (p_tenant integer, p_answer jsonb, p_labels jsonb)
+-- returns jsonb; stable; for memdb_operator
+
+-- _graph_vertices (p_tenant integer)
+-- returns TABLE(label text, tenant_id integer, id bigint); stable, rows 1000; for its owner
+
+-- _graph_wanted (p_tenant integer, p_label text)
+-- returns TABLE(entry bigint, from_end bigint, to_end bigint, own bigint); stable, rows 1000; for its owner
+
+-- _has_age_rights ()
+-- returns boolean; stable; for memdb_operator
 
 -- _has_justification (p_tenant integer, p_memory bigint, p_version integer, p_premises bigint[])
 -- returns boolean; stable; for its owner
@@ -1813,14 +2092,14 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- _held (p_tenant integer, p_justification bigint, p_at timestamp with time zone)
 -- returns boolean; stable; for its owner
 
--- _holding (p_tenant integer, p_justification_ids bigint[])
--- returns TABLE(justification_id bigint, memory_id bigint); stable, rows 100; for its owner
-
 -- _idf (p_documents double precision, p_holding double precision)
 -- returns double precision; immutable; for its owner
 
 -- _inherited_headings (p_tenant integer, p_memories jsonb)
 -- returns jsonb; stable; for its owner
+
+-- _insert_edges (p_tenant integer, p_edges memdb.edge[])
+-- returns bigint[]; volatile; for its owner
 
 -- _insert_embeddings (p_tenant integer, p_model_id integer, p_memory_ids bigint[], p_versions integer[], p_vectors text[])
 -- returns integer; volatile; for its owner
@@ -1828,8 +2107,14 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- _insert_events (p_tenant integer, p_events jsonb, p_now timestamp with time zone)
 -- returns TABLE(ordinal integer, event_id bigint, session_id bigint, sequence integer, is_new boolean); volatile, rows 100; for its owner
 
--- _insert_new_memories (p_tenant integer, p_items memdb._memory_item[], p_out integer[], p_now timestamp with time zone)
--- returns bigint[]; volatile; for its owner
+-- _insert_first_embeddings (p_tenant integer, p_model_id integer, p_memory_ids bigint[], p_versions integer[], p_vectors text[])
+-- returns void; volatile; for its owner
+
+-- _insert_model_call (p_call memdb.model_call)
+-- returns bigint; volatile; for its owner
+
+-- _is_moment (p_at timestamp with time zone)
+-- returns boolean; immutable; for its owner
 
 -- _is_named (p_name text, p_query text, p_words text)
 -- returns boolean; immutable; for its owner
@@ -1837,8 +2122,14 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- _is_operator ()
 -- returns boolean; stable; for memdb_reader
 
--- _is_recallable (p_memory memdb.memory, p_namespaces integer[], p_user text, p_session bigint, p_types text[], p_statuses text[])
+-- _is_readable_event (p_tenant integer, p_event bigint)
+-- returns boolean; stable; for its owner
+
+-- _is_recallable (p_memory memdb.memory, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[])
 -- returns boolean; immutable; for its owner
+
+-- _is_settled (p_tenant integer, p_item memdb.review_item)
+-- returns boolean; stable; for its owner
 
 -- _is_worked_on (p_tenant integer, p_session bigint, p_now timestamp with time zone)
 -- returns boolean; stable; for its owner
@@ -1846,17 +2137,41 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- _item_of (p_tenant integer, p_memory bigint, p_version integer)
 -- returns jsonb; stable; for its owner
 
--- _keyword_leg (p_tenant integer, p_namespaces integer[], p_user text, p_session bigint, p_types text[], p_statuses text[], p_terms text[], p_limit integer, OUT memory_ids bigint[], OUT scores double precision[], OUT terms text[], OUT idf double precision[], OUT documents double precision, OUT mean_length double precision)
+-- _keep (p_tenant integer, p_text text, p_sources jsonb)
+-- returns bigint; volatile; for memdb_operator
+
+-- _keyword_differences (p_tenant integer)
+-- returns TABLE(namespace_id integer, lexeme text, wanted bigint); stable, rows 100; for its owner
+
+-- _keyword_leg (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_terms text[], p_limit integer, OUT memory_ids bigint[], OUT scores double precision[], OUT terms text[], OUT idf double precision[], OUT documents double precision, OUT mean_length double precision)
 -- returns record; stable; for its owner
 
--- _keyword_matches (p_tenant integer, p_namespaces integer[], p_user text, p_session bigint, p_types text[], p_statuses text[], p_query tsquery, p_terms text[], p_idf double precision[], p_mean double precision, p_limit integer, OUT memory_ids bigint[], OUT scores double precision[])
+-- _keyword_matches (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_query tsquery, p_terms text[], p_idf double precision[], p_mean double precision, p_limit integer, OUT memory_ids bigint[], OUT scores double precision[])
 -- returns record; stable; for its owner
+
+-- _keyword_then (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_terms text[], p_limit integer, p_belief_at timestamp with time zone, p_world_at timestamp with time zone, OUT memory_ids bigint[], OUT scores double precision[], OUT terms text[], OUT idf double precision[], OUT documents double precision, OUT mean_length double precision)
+-- returns record; stable; for its owner
+
+-- _known_answer (p_tenant integer, p_namespace integer, p_hash bytea, p_now timestamp with time zone)
+-- returns text; stable; for its owner
+
+-- _last_turns (p_tenant integer, p_session bigint, p_tokens integer)
+-- returns TABLE(event_id bigint, sequence integer, kind text, speaker text, text text, occurred_at timestamp with time zone, tokens integer, is_cut boolean); stable, rows 50; for memdb_reader
 
 -- _lease_events (p_tenant integer, p_worker text, p_events bigint[], p_until timestamp with time zone, p_now timestamp with time zone)
 -- returns bigint[]; volatile; for its owner
 
 -- _leg (p_rank bigint, p_score double precision)
 -- returns jsonb; immutable; for its owner
+
+-- _length_differences (p_tenant integer)
+-- returns TABLE(namespace_id integer, documents bigint, tokens bigint); stable, rows 10; for its owner
+
+-- _lens_drift (p_tenant integer)
+-- returns TABLE(kind text, id bigint, problem text); stable, security definer, rows 100; for its owner
+
+-- _lens_repair (p_tenant integer)
+-- returns void; volatile, security definer; for its owner
 
 -- _let_in (p_tenant integer, p_event bigint, p_now timestamp with time zone)
 -- returns void; volatile; for its owner
@@ -1865,7 +2180,10 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- returns void; volatile; for its owner
 
 -- _list_states (p_tenant integer, p_namespaces text[], p_user text, p_types text[], p_statuses text[], p_after bigint, p_after_at timestamp with time zone, p_limit integer, p_belief_at timestamp with time zone, p_world_at timestamp with time zone)
--- returns TABLE(memory_id bigint, version integer, status text); stable, security definer, rows 50; for its owner
+-- returns TABLE(memory_id bigint, version integer, status text); stable, security definer, rows 50; for memdb_reader
+
+-- _lock_graph ()
+-- returns void; volatile; for its owner
 
 -- _lock_known (p_tenant integer, p_items memdb._memory_item[])
 -- returns void; volatile; for its owner
@@ -1876,11 +2194,26 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- _log_recall (p_tenant integer, p_namespaces text[], p_user text, p_agent text, p_query text, p_arguments jsonb, p_memory_ids bigint[], p_versions integer[], p_scores real[], p_legs jsonb, p_elapsed_ms real)
 -- returns bigint; volatile, security definer; for memdb_reader
 
+-- _loser (p_tenant integer, p_rule text, p_new bigint, p_old bigint)
+-- returns bigint; stable; for its owner
+
+-- _made_below (p_tenant integer, p_event_ids bigint[], p_max_depth integer)
+-- returns TABLE(memory_id bigint, version integer); stable, security definer, rows 50; for memdb_reader
+
+-- _made_of_events (p_tenant integer, p_event_ids bigint[], p_belief_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
+-- returns TABLE(event_id bigint, memory_id bigint, version integer); stable, security definer, rows 50; for memdb_reader
+
 -- _max_attempts ()
 -- returns integer; immutable; for its owner
 
+-- _may_answer (p_recorded_at timestamp with time zone, p_retired_at timestamp with time zone, p_valid_from timestamp with time zone, p_valid_to timestamp with time zone, p_belief_at timestamp with time zone, p_world_at timestamp with time zone)
+-- returns boolean; immutable; for its owner
+
 -- _may_create (p_tenant integer, p_namespace text)
 -- returns boolean; stable, security definer; for its owner
+
+-- _memories_then (p_tenant integer, p_memory_ids bigint[], p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_belief_at timestamp with time zone, p_world_at timestamp with time zone)
+-- returns SETOF memdb.memory; stable, rows 1; for its owner
 
 -- _memory_factor (p_importance real, p_confidence real, p_trust real, p_status text, p_tier text)
 -- returns double precision; immutable; for its owner
@@ -1890,6 +2223,21 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 
 -- _memory_sources (p_tenant integer, p_memories jsonb, p_readable integer[])
 -- returns SETOF memdb._memory_source; volatile, rows 1000; for its owner
+
+-- _missing_vectors (p_tenant integer, p_model integer)
+-- returns integer; stable; for its owner
+
+-- _model_budgets (p_tenant integer, p_namespace integer, p_day date)
+-- returns TABLE(namespace_id integer, path text, tokens bigint, used bigint); stable, rows 5; for its owner
+
+-- _model_cost (p_prices jsonb, p_model text, p_tokens_in integer, p_tokens_out integer)
+-- returns numeric; immutable; for its owner
+
+-- _model_figures (p_tenants integer[], p_namespaces integer[])
+-- returns TABLE(metric text, value double precision); stable, rows 5; for its owner
+
+-- _model_vector (p_dimensions integer, p_vector real[])
+-- returns halfvec; immutable; for its owner
 
 -- _month_number (p_name text)
 -- returns integer; immutable; for its owner
@@ -1903,17 +2251,44 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- _name_causes (p_tenant integer, p_memory_ids bigint[], p_now timestamp with time zone)
 -- returns void; volatile; for its owner
 
+-- _named_session (p_tenant integer, p_session text, p_namespace text, p_agent text)
+-- returns memdb.session; stable; for memdb_reader
+
 -- _namespaces_granted (p_tenant integer, p_write boolean)
 -- returns integer[]; stable, security definer; for its owner
 
--- _nearest_exact (p_tenant integer, p_namespaces integer[], p_user text, p_session bigint, p_types text[], p_statuses text[], p_model integer, p_vector halfvec, p_limit integer)
+-- _nearest_cold (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_model integer, p_vector halfvec, p_limit integer)
 -- returns TABLE(memory_id bigint, version integer, similarity double precision); stable, rows 50; for its owner
+
+-- _nearest_exact (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_model integer, p_vector halfvec, p_limit integer)
+-- returns TABLE(memory_id bigint, version integer, similarity double precision); stable, rows 50; for its owner
+
+-- _nearest_indexed (p_tenant integer, p_namespaces integer[], p_user text, p_types text[], p_model integer, p_vector halfvec, p_indexes integer[], p_limit integer)
+-- returns TABLE(memory_id bigint, version integer, similarity double precision); stable, rows 50; for its owner
+
+-- _nearest_then (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_model integer, p_vector halfvec, p_limit integer, p_belief_at timestamp with time zone, p_world_at timestamp with time zone, OUT memory_ids bigint[], OUT scores double precision[])
+-- returns record; stable; for its owner
+
+-- _new_facts (p_tenant integer, p_limit integer)
+-- returns TABLE(namespace_id integer, session_id bigint, user_id text, facts integer, is_done boolean); volatile, rows 100; for its owner
 
 -- _next_events (p_tenant integer, p_session bigint, p_limit integer, p_now timestamp with time zone)
 -- returns SETOF bigint; volatile, rows 20; for its owner
 
+-- _next_then (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_memory memdb.memory, p_reach integer, p_belief_at timestamp with time zone, p_world_at timestamp with time zone)
+-- returns SETOF memdb.memory; stable, rows 4; for its owner
+
+-- _next_to (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_memory memdb.memory, p_reach integer)
+-- returns SETOF memdb.memory; stable, rows 4; for its owner
+
+-- _next_waves (p_tenant integer, p_wave bigint[], p_depth integer)
+-- returns TABLE(memory_ids bigint[], namespace_ids integer[], depths integer[]); stable, rows 1; for its owner
+
 -- _note (p_tenant integer, p_memory memdb.memory, p_kind text, p_text text)
 -- returns bigint; volatile; for its owner
+
+-- _open_review (p_tenant integer, p_review bigint)
+-- returns memdb.review_item; volatile; for its owner
 
 -- _open_sessions (p_tenant integer, p_events jsonb)
 -- returns void; volatile; for its owner
@@ -1927,6 +2302,9 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- _own_rederivation (p_tenant integer, p_worker text, p_memory_ids bigint[])
 -- returns void; volatile; for its owner
 
+-- _owned_rows (p_tenant integer, p_namespaces integer[], p_user text, p_model integer, p_most integer)
+-- returns integer; stable; for its owner
+
 -- _place_memories (p_tenant integer, p_items memdb._memory_item[], p_sources memdb._memory_source[], p_new bigint[])
 -- returns SETOF memdb._memory_place; volatile, rows 1000; for its owner
 
@@ -1936,8 +2314,11 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- _policy_defaults ()
 -- returns TABLE(key text, value jsonb, meaning text); immutable, rows 20; for its owner
 
--- _pool (p_tenant integer, p_namespaces integer[], p_agent text, p_query text, p_memory_ids bigint[], p_versions integer[], p_places bigint[], p_reached text[], p_keyword double precision[], p_nearest bigint[], p_model integer, p_vector halfvec, p_width integer, p_from_at timestamp with time zone[], p_to_at timestamp with time zone[], p_worth double precision[], p_event_ids bigint[], p_fresh double precision[], p_limit integer)
+-- _pool (p_tenant integer, p_namespaces integer[], p_agent text, p_query text, p_memory_ids bigint[], p_versions integer[], p_occurred_at timestamp with time zone[], p_in integer[], p_factors double precision[], p_places bigint[], p_by_hit boolean[], p_keyword double precision[], p_causes bigint[], p_asks boolean[], p_nearest bigint[], p_similarity double precision[], p_model integer, p_vector halfvec, p_width integer, p_from_at timestamp with time zone[], p_to_at timestamp with time zone[], p_worth double precision[], p_event_ids bigint[], p_fresh double precision[], p_limit integer)
 -- returns TABLE(memory_id bigint, version integer, event_id bigint, keyword double precision, closeness double precision, bonus double precision); stable, rows 100; for its owner
+
+-- _premise_entry (p_justification bigint, p_ordinal smallint)
+-- returns bigint; immutable; for its owner
 
 -- _premise_rows (p_tenant integer, p_memory_ids bigint[], p_versions integer[] DEFAULT NULL::integer[], p_max_depth integer DEFAULT 1, p_agent text DEFAULT NULL::text, p_belief_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
 -- returns TABLE(depth integer, conclusion_id bigint, conclusion_version integer, justification_id bigint, ordinal smallint, method text, supports boolean, is_hidden boolean, event_id bigint, span_from integer, span_to integer, memory_id bigint, memory_version integer, path bigint[]); stable, security definer, rows 50; for memdb_reader
@@ -1945,8 +2326,41 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- _premises_hold (p_tenant integer, p_justification bigint)
 -- returns boolean; stable; for its owner
 
+-- _prepare_age ()
+-- returns void; volatile; for memdb_operator
+
 -- _presence (p_length double precision, p_mean double precision)
 -- returns double precision; immutable; for its owner
+
+-- _prov_agent (p_kind text, p_name text)
+-- returns text; immutable; for memdb_reader
+
+-- _prov_derivations (p_tenant integer, p_rows jsonb)
+-- returns TABLE(section text, id text, body jsonb); stable, rows 100; for memdb_reader
+
+-- _prov_document (p_tenant integer, p_rows jsonb, p_events bigint[], p_ids bigint[], p_versions integer[])
+-- returns jsonb; stable; for memdb_reader
+
+-- _prov_events (p_tenant integer, p_event_ids bigint[])
+-- returns TABLE(section text, id text, body jsonb); stable, rows 100; for memdb_reader
+
+-- _prov_id (p_kind text, p_id text)
+-- returns text; immutable; for memdb_reader
+
+-- _prov_invalidations (p_tenant integer, p_event_ids bigint[], p_memory_ids bigint[], p_versions integer[])
+-- returns TABLE(section text, id text, body jsonb); stable, rows 100; for memdb_reader
+
+-- _prov_time (p_at timestamp with time zone)
+-- returns text; immutable; for memdb_reader
+
+-- _prov_type (p_name text)
+-- returns jsonb; immutable; for memdb_reader
+
+-- _prov_versions (p_tenant integer, p_memory_ids bigint[], p_versions integer[])
+-- returns TABLE(section text, id text, body jsonb); stable, rows 100; for memdb_reader
+
+-- _prove (p_tenant integer, p_supports boolean)
+-- returns void; volatile; for its owner
 
 -- _put_memory_out (p_tenant integer, p_memory bigint, p_status text, p_reason text, p_now timestamp with time zone)
 -- returns void; volatile; for its owner
@@ -1966,26 +2380,41 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- _queue_fallen (p_tenant integer, p_now timestamp with time zone)
 -- returns void; volatile; for its owner
 
+-- _queue_for_summaries ()
+-- returns trigger; volatile; for its owner
+
+-- _quoted (p_text text)
+-- returns text; immutable; for memdb_reader
+
 -- _raise (p_code text, p_message text, p_detail jsonb DEFAULT NULL::jsonb, p_hint text DEFAULT NULL::text)
 -- returns boolean; volatile; for memdb_reader
 
--- _ranked (p_tenant integer, p_namespaces integer[], p_user text, p_session bigint, p_types text[], p_statuses text[], p_agent text, p_query text, p_memory_ids bigint[], p_versions integer[], p_places bigint[], p_reached text[], p_windowed double precision[], p_keyword_ids bigint[], p_keyword_scores double precision[], p_near_ids bigint[], p_near_scores double precision[], p_model integer, p_vector halfvec, p_width integer, p_from_at timestamp with time zone[], p_to_at timestamp with time zone[], p_worth double precision[], p_event_ids bigint[], p_fresh_scores double precision[], p_hops integer, p_depth integer, p_k integer)
+-- _ranked (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_agent text, p_query text, p_memory_ids bigint[], p_versions integer[], p_occurred_at timestamp with time zone[], p_in integer[], p_factors double precision[], p_places bigint[], p_by_hit boolean[], p_windowed double precision[], p_causes bigint[], p_asks boolean[], p_keyword_ids bigint[], p_keyword_scores double precision[], p_near_ids bigint[], p_near_scores double precision[], p_model integer, p_vector halfvec, p_width integer, p_from_at timestamp with time zone[], p_to_at timestamp with time zone[], p_worth double precision[], p_event_ids bigint[], p_fresh_scores double precision[], p_hops integer, p_depth integer, p_k integer, p_belief_at timestamp with time zone, p_world_at timestamp with time zone)
 -- returns TABLE(memory_id bigint, version integer, event_id bigint, score real, legs jsonb); stable, rows 10; for its owner
 
 -- _read_states (p_tenant integer, p_memory_ids bigint[], p_belief_at timestamp with time zone, p_world_at timestamp with time zone)
--- returns TABLE(memory_id bigint, version integer, status text); stable, security definer, rows 10; for its owner
+-- returns TABLE(memory_id bigint, version integer, status text); stable, security definer, rows 10; for memdb_reader
 
 -- _readable (p_tenant integer, p_namespaces text[], p_agent text)
 -- returns integer[]; stable, security definer; for memdb_reader
 
--- _recall_candidates (p_tenant integer, p_query text, p_vector real[], p_namespaces text[], p_user text, p_agent text, p_session text, p_types text[], p_k integer, p_legs text[], p_hops integer, p_include text[])
+-- _recall_candidates (p_tenant integer, p_query text, p_vector real[], p_namespaces text[], p_user text, p_agent text, p_session text, p_types text[], p_k integer, p_legs text[], p_hops integer, p_include text[], p_belief_at timestamp with time zone, p_world_at timestamp with time zone)
 -- returns TABLE(memory_id bigint, version integer, event_id bigint, score real, legs jsonb); stable, security definer, rows 10; for memdb_reader
 
--- _recall_sources (p_tenant integer, p_memory_ids bigint[], p_versions integer[])
+-- _recall_factors (p_tenant integer, p_query text, p_agent text, p_memory_ids bigint[], p_versions integer[], p_belief_at timestamp with time zone, p_world_at timestamp with time zone)
+-- returns TABLE(memory_id bigint, factors jsonb); stable, security definer, rows 10; for memdb_reader
+
+-- _recall_fate (p_tenant integer, p_memory bigint, p_query text, p_has_vector boolean, p_namespaces text[], p_user text, p_agent text, p_session text, p_types text[], p_legs text[], p_include text[], p_belief_at timestamp with time zone, p_world_at timestamp with time zone, OUT step text, OUT reason text)
+-- returns record; stable, security definer; for memdb_reader
+
+-- _recall_sources (p_tenant integer, p_memory_ids bigint[], p_versions integer[], p_belief_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
 -- returns TABLE(memory_id bigint, version integer, sources jsonb); stable, rows 10; for memdb_reader
 
 -- _record_mentions (p_tenant integer, p_mentions jsonb)
 -- returns void; volatile; for its owner
+
+-- _refused (p_what text, p_code text, p_statement text)
+-- returns text[]; volatile; for memdb_operator
 
 -- _relearn (p_tenant integer, p_justification_ids bigint[], p_now timestamp with time zone)
 -- returns bigint; volatile; for its owner
@@ -1993,8 +2422,11 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- _rename_causes (p_tenant integer, p_root text, p_root_ids bigint[], p_now timestamp with time zone)
 -- returns void; volatile; for its owner
 
+-- _require_graph ()
+-- returns void; stable; for memdb_operator
+
 -- _require_operator ()
--- returns void; stable; for its owner
+-- returns void; stable; for memdb_operator
 
 -- _resting_on_events (p_tenant integer, p_event_ids bigint[])
 -- returns bigint[]; stable; for its owner
@@ -2008,26 +2440,74 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- _rise (p_tenant integer, p_justification_ids bigint[], p_now timestamp with time zone)
 -- returns bigint; volatile; for its owner
 
+-- _risers (p_tenant integer, p_justification_ids bigint[])
+-- returns TABLE(memory_id bigint, justification_id bigint, supports boolean); stable, rows 100; for its owner
+
+-- _run_cypher (p_tenant integer, p_query text, p_params jsonb)
+-- returns SETOF jsonb; stable, rows 100; for memdb_operator
+
 -- _saturate (p_weight double precision)
 -- returns double precision; immutable; for its owner
 
--- _scope_query (p_tenant integer, p_namespaces integer[])
+-- _say (p_tenant integer, p_text text)
+-- returns bigint; volatile; for memdb_operator
+
+-- _scope_query (p_tenant integer, p_namespaces integer[], p_user text)
 -- returns text; immutable; for its owner
 
 -- _scope_statistics (p_tenant integer, p_namespaces integer[], p_terms text[], OUT documents double precision, OUT mean_length double precision, OUT queued integer, OUT holding double precision[])
 -- returns record; stable; for its owner
 
--- _search_matches (p_tenant integer, p_namespaces integer[], p_user text, p_session bigint, p_types text[], p_statuses text[], p_terms text[], p_idf double precision[], p_holding double precision[], p_mean double precision, p_limit integer, OUT memory_ids bigint[], OUT scores double precision[])
+-- _scratch_tenant ()
+-- returns integer; volatile; for memdb_operator
+
+-- _search_matches (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_terms text[], p_idf double precision[], p_holding double precision[], p_mean double precision, p_limit integer, OUT memory_ids bigint[], OUT scores double precision[])
 -- returns record; stable; for its owner
 
 -- _service_tenant ()
 -- returns integer; stable; for its owner
 
+-- _session_named (p_tenant integer, p_session text, p_namespace text)
+-- returns bigint; stable; for memdb_reader
+
+-- _shown_text (p_text text, p_input jsonb, p_output jsonb)
+-- returns text; immutable; for memdb_reader
+
+-- _source_flaw (p_source jsonb)
+-- returns text; stable; for its owner
+
 -- _sources_out (p_tenant integer, p_sources memdb._memory_source[])
 -- returns integer[]; volatile; for its owner
 
+-- _standing (p_tenant integer, p_memory_ids bigint[], p_depth integer)
+-- returns TABLE(memory_ids bigint[], namespace_ids integer[], depths integer[]); stable, rows 1; for its owner
+
 -- _states_at (p_tenant integer, p_belief_at timestamp with time zone, p_world_at timestamp with time zone, p_memory_ids bigint[])
 -- returns TABLE(memory_id bigint, version integer, status text); stable, rows 100; for its owner
+
+-- _steps_down (p_tenant integer, p_memory_ids bigint[], p_relations text[], p_at timestamp with time zone)
+-- returns TABLE(from_id bigint, memory_id bigint, version integer, relation text, supports boolean); stable, rows 100; for its owner
+
+-- _steps_up (p_tenant integer, p_memory_ids bigint[], p_versions integer[], p_relations text[], p_at timestamp with time zone)
+-- returns TABLE(from_id bigint, event_id bigint, memory_id bigint, version integer, relation text, supports boolean, justification_id bigint, ordinal integer, span_from integer, span_to integer); stable, rows 100; for its owner
+
+-- _suits_policy (p_key text, p_value jsonb)
+-- returns boolean; immutable; for its owner
+
+-- _summary_before (p_tenant integer, p_namespace integer, p_session bigint, p_tokens integer)
+-- returns TABLE(memory_id bigint, version integer, text text, occurred_at timestamp with time zone, tokens integer, is_cut boolean, told jsonb); stable, rows 1; for memdb_reader
+
+-- _summary_item (p_subject memdb.summary, p_namespace text, p_text text, p_sources jsonb, p_model text)
+-- returns jsonb; volatile; for its owner
+
+-- _summary_key (p_session bigint, p_user text)
+-- returns text; immutable; for memdb_reader
+
+-- _summary_material (p_tenant integer, p_namespace integer, p_session bigint, p_user text, p_tokens integer)
+-- returns TABLE(memory_id bigint, version integer, type text, text text, occurred_at timestamp with time zone, tokens integer); stable, rows 20; for memdb_reader
+
+-- _summary_subject (p_tenant integer, p_namespace text, p_session text, p_user text)
+-- returns memdb.summary; stable; for memdb_reader
 
 -- _supersede (p_tenant integer, p_memory memdb.memory, p_item jsonb, p_event bigint, p_readable integer[], p_now timestamp with time zone)
 -- returns integer; volatile; for its owner
@@ -2035,10 +2515,13 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- _superseded (p_tenant integer, p_memory memdb.memory, p_version integer, p_now timestamp with time zone)
 -- returns TABLE(memory_id bigint, version integer, outcome text, fallen bigint); stable, rows 1; for its owner
 
--- _then (p_memory memdb.memories, p_version memdb.memory_version, p_status text)
--- returns memdb.memories; stable; for its owner
+-- _telling_terms (p_tenant integer, p_namespace integer, p_text text, p_language text, p_limit integer)
+-- returns text[]; stable; for its owner
 
--- _time_bonus (p_at timestamp with time zone, p_from_at timestamp with time zone[], p_to_at timestamp with time zone[], p_worth double precision[])
+-- _then (p_memory memdb.memories, p_version memdb.memory_version, p_status text)
+-- returns memdb.memories; stable; for memdb_reader
+
+-- _time_fade (p_at timestamp with time zone, p_from_at timestamp with time zone, p_to_at timestamp with time zone)
 -- returns double precision; immutable; for its owner
 
 -- _time_ranges (p_query text, p_years integer[])
@@ -2047,35 +2530,74 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- _time_spans (p_tenant integer, p_namespaces integer[], p_query text, p_documents double precision, OUT from_at timestamp with time zone[], OUT to_at timestamp with time zone[], OUT worth double precision[])
 -- returns record; stable; for its owner
 
+-- _trace_rows (p_tenant integer, p_memory bigint, p_version integer, p_is_up boolean, p_max_depth integer, p_relations text[], p_limit integer, p_belief_at timestamp with time zone)
+-- returns TABLE(depth integer, from_id bigint, event_id bigint, memory_id bigint, version integer, relation text, supports boolean, is_hidden boolean, span_from integer, span_to integer); stable, security definer, rows 100; for memdb_reader
+
 -- _truth_changes (p_tenant integer, p_now timestamp with time zone)
 -- returns SETOF memdb._truth_change; stable, rows 100; for its owner
 
 -- _truth_time (p_tenant integer)
 -- returns timestamp with time zone; volatile; for its owner
 
+-- _unbuild_graph ()
+-- returns void; volatile, security definer; for memdb_operator
+
+-- _undo (p_tenant integer, p_item memdb.review_item, p_reason text, p_now timestamp with time zone)
+-- returns void; volatile; for its owner
+
 -- _unit_vectors (p_dimensions integer, p_vectors text[])
 -- returns halfvec[]; immutable; for its owner
+
+-- _unlabelled (p_tenant integer, p_memory_ids bigint[])
+-- returns TABLE(memory_id bigint, version integer, namespace_id integer); stable, rows 100; for its owner
 
 -- _unsupported (p_tenant integer, p_memory_ids bigint[])
 -- returns bigint[]; stable; for its owner
 
--- _vector_leg (p_tenant integer, p_namespaces integer[], p_user text, p_session bigint, p_types text[], p_statuses text[], p_model integer, p_vector halfvec, p_limit integer, OUT memory_ids bigint[], OUT scores double precision[])
+-- _vector_leg (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_model integer, p_vector halfvec, p_limit integer, OUT memory_ids bigint[], OUT scores double precision[])
 -- returns record; stable; for its owner
 
+-- _vector_strategy (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_model integer, p_vector halfvec, OUT indexes integer[], OUT rest integer[])
+-- returns record; stable; for its owner
+
+-- _verify_cascade (p_tenant integer)
+-- returns text[]; volatile; for memdb_operator
+
+-- _verify_consistency (p_tenant integer)
+-- returns text[]; volatile; for memdb_operator
+
+-- _verify_past (p_tenant integer)
+-- returns text[]; volatile; for memdb_operator
+
+-- _verify_walls (p_tenant integer)
+-- returns text[]; volatile; for memdb_operator
+
+-- _version_at (p_tenant integer, p_memory bigint, p_at timestamp with time zone)
+-- returns integer; stable; for its owner
+
 -- _version_fields (p_tenant integer, p_memory bigint, p_version integer)
--- returns jsonb; stable; for its owner
+-- returns jsonb; stable; for memdb_reader
 
 -- _version_status (p_tenant integer, p_memory bigint, p_version integer, p_at timestamp with time zone)
--- returns text; stable; for its owner
+-- returns text; stable; for memdb_reader
 
--- _window_scores (p_tenant integer, p_memory_ids bigint[], p_versions integer[], p_places bigint[], p_reached text[], p_terms text[], p_idf double precision[], p_mean double precision, p_width integer)
--- returns double precision[]; stable; for its owner
+-- _waiting_then (p_tenant integer, p_namespace integer, p_at timestamp with time zone, p_limit integer)
+-- returns TABLE(event_id bigint); stable, rows 50; for its owner
+
+-- _window_scores (p_tenant integer, p_memory_ids bigint[], p_versions integer[], p_places bigint[], p_terms text[], p_idf double precision[], p_mean double precision, p_width integer, OUT scores double precision[], OUT event_ids bigint[], OUT asks boolean[])
+-- returns record; stable; for its owner
+
+-- _within_budget (p_tenant integer, p_namespace integer, p_day date, p_tokens bigint)
+-- returns boolean; volatile; for its owner
 
 -- _words (p_text text)
 -- returns text; immutable; for its owner
 
 -- _writable (p_tenant integer, p_namespace text, p_agent text)
 -- returns integer; volatile, security definer; for its owner
+
+-- _write_edges (p_tenant integer, p_edges jsonb, p_ordinals integer[])
+-- returns void; volatile; for its owner
 
 -- _write_links (p_tenant integer, p_items memdb._memory_item[], p_places memdb._memory_place[])
 -- returns void; volatile; for its owner
@@ -2085,6 +2607,9 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 
 -- _write_versions (p_tenant integer, p_items memdb._memory_item[], p_sources memdb._memory_source[], p_places memdb._memory_place[], p_out integer[], p_now timestamp with time zone)
 -- returns bigint[]; volatile; for its owner
+
+-- activate_embedding_model (p_tenant integer, p_model text, p_allow_missing boolean DEFAULT false)
+-- returns TABLE(previous text, missing integer); volatile, security definer, rows 1; for memdb_writer
 
 -- add_premises (p_tenant integer, p_justification bigint, p_sources jsonb)
 -- returns SETOF memdb._truth_change; volatile, security definer, rows 100; for memdb_writer
@@ -2098,17 +2623,23 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- bound_tenants ()
 -- returns integer[]; stable, security definer; for memdb_reader
 
+-- build_context (p_tenant integer, p_query text, p_vector real[] DEFAULT NULL::real[], p_namespaces text[] DEFAULT NULL::text[], p_user text DEFAULT NULL::text, p_agent text DEFAULT NULL::text, p_session text DEFAULT NULL::text, p_types text[] DEFAULT NULL::text[], p_k integer DEFAULT 50, p_include text[] DEFAULT NULL::text[], p_token_budget integer DEFAULT 2000, p_tokens_per_character real DEFAULT NULL::real, p_log boolean DEFAULT true, p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone)
+-- returns TABLE(context text, tokens integer, items jsonb, recall_id bigint); volatile, rows 1; for memdb_reader
+
+-- check_consistency (p_tenant integer, p_repair boolean DEFAULT false)
+-- returns TABLE(problem text, found bigint, repaired bigint, examples bigint[], remedy text); volatile, security definer, rows 20; for memdb_operator
+
 -- claim_events (p_tenant integer, p_worker text, p_limit integer DEFAULT 20, p_lease_seconds integer DEFAULT 300)
 -- returns TABLE(event_id bigint, namespace text, session text, session_id bigint, sequence integer, kind text, text text, input jsonb, output jsonb, user_id text, agent_id text, speaker text, language text, occurred_at timestamp with time zone, time_zone text, trust real, parent_event_id bigint, metadata jsonb, attempts integer, leased_until timestamp with time zone); volatile, security definer, rows 20; for memdb_writer
 
 -- claim_rederivations (p_tenant integer, p_worker text, p_limit integer DEFAULT 20, p_lease_seconds integer DEFAULT 300)
--- returns TABLE(memory_id bigint, version integer, namespace text, user_id text, type text, text text, language text, cause text, root text, root_id bigint, depth integer, attempts integer, leased_until timestamp with time zone); volatile, security definer, rows 20; for its owner
+-- returns TABLE(memory_id bigint, version integer, namespace text, user_id text, type text, text text, language text, cause text, root text, root_id bigint, depth integer, attempts integer, leased_until timestamp with time zone); volatile, security definer, rows 20; for memdb_writer
 
 -- complete_events (p_tenant integer, p_worker text, p_event_ids bigint[])
 -- returns integer; volatile, security definer; for memdb_writer
 
 -- complete_rederivations (p_tenant integer, p_worker text, p_memory_ids bigint[])
--- returns integer; volatile, security definer; for its owner
+-- returns integer; volatile, security definer; for memdb_writer
 
 -- compose_passages (p_tenant integer, p_memories jsonb)
 -- returns TABLE(ordinal integer, heading text, text text); stable, security definer, rows 100; for memdb_writer
@@ -2122,8 +2653,23 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- "current_time" ()
 -- returns timestamp with time zone; volatile, security definer; for memdb_reader
 
+-- cypher (p_tenant integer, p_query text, p_params jsonb DEFAULT '{}'::jsonb)
+-- returns TABLE(result jsonb); stable, rows 100; for memdb_operator
+
+-- decide_review (p_tenant integer, p_review bigint, p_decision text, p_item jsonb DEFAULT NULL::jsonb, p_reason text DEFAULT NULL::text)
+-- returns TABLE(review_id bigint, decision text, memory_id bigint, version integer, status text, fallen bigint); volatile, security definer, rows 1; for memdb_writer
+
 -- diff_versions (p_tenant integer, p_memory bigint, p_from integer DEFAULT NULL::integer, p_to integer DEFAULT NULL::integer)
--- returns TABLE(field text, old_value jsonb, new_value jsonb); stable, rows 5; for its owner
+-- returns TABLE(field text, old_value jsonb, new_value jsonb); stable, rows 5; for memdb_reader
+
+-- drop_embedding_model (p_tenant integer, p_model text, p_limit integer DEFAULT 10000)
+-- returns integer; volatile, security definer; for memdb_operator
+
+-- due_summaries (p_tenant integer, p_limit integer DEFAULT 20, p_lease_seconds integer DEFAULT 300)
+-- returns TABLE(namespace text, session text, user_id text, reason text, memory_id bigint, version integer, attempts integer); volatile, security definer, rows 20; for memdb_writer
+
+-- earlier_events (p_tenant integer, p_event bigint, p_limit integer DEFAULT 3)
+-- returns TABLE(event_id bigint, namespace text, session text, session_id bigint, sequence integer, kind text, text text, input jsonb, output jsonb, user_id text, agent_id text, speaker text, language text, occurred_at timestamp with time zone, time_zone text, trust real, parent_event_id bigint, metadata jsonb, attempts integer, leased_until timestamp with time zone); stable, rows 3; for memdb_reader
 
 -- effective_policy (p_tenant integer, p_namespace text DEFAULT NULL::text)
 -- returns TABLE(key text, value jsonb, source text, meaning text); stable, security definer, rows 20; for memdb_reader
@@ -2140,6 +2686,15 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- explain_memory_json (p_tenant integer, p_memory bigint, p_version integer DEFAULT NULL::integer, p_max_depth integer DEFAULT 10, p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone)
 -- returns jsonb; stable; for memdb_reader
 
+-- explain_recall (p_tenant integer, p_query text, p_expected bigint DEFAULT NULL::bigint, p_vector real[] DEFAULT NULL::real[], p_namespaces text[] DEFAULT NULL::text[], p_user text DEFAULT NULL::text, p_agent text DEFAULT NULL::text, p_session text DEFAULT NULL::text, p_types text[] DEFAULT NULL::text[], p_k integer DEFAULT 10, p_legs text[] DEFAULT NULL::text[], p_hops integer DEFAULT 1, p_include text[] DEFAULT NULL::text[], p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone)
+-- returns TABLE(rank integer, memory_id bigint, version integer, event_id bigint, score real, text text, legs jsonb, factors jsonb, is_expected boolean, step text, reason text); volatile, rows 10; for memdb_reader
+
+-- explain_writing (p_tenant integer, p_event bigint DEFAULT NULL::bigint, p_memory bigint DEFAULT NULL::bigint)
+-- returns TABLE(assessment_id bigint, event_id bigint, quote text, outcome text, reason text, importance real, components jsonb, confidence real, memory_id bigint, version integer, recorded_at timestamp with time zone); stable, rows 10; for memdb_reader
+
+-- export_prov (p_tenant integer, p_memory bigint DEFAULT NULL::bigint, p_session text DEFAULT NULL::text, p_namespace text DEFAULT 'default'::text, p_max_depth integer DEFAULT 20)
+-- returns jsonb; stable; for memdb_reader
+
 -- extend_lease (p_tenant integer, p_worker text, p_event_ids bigint[], p_lease_seconds integer DEFAULT 300)
 -- returns integer; volatile, security definer; for memdb_writer
 
@@ -2150,10 +2705,13 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- returns text; volatile, security definer; for memdb_writer
 
 -- fail_rederivation (p_tenant integer, p_worker text, p_memory bigint, p_error text)
--- returns text; volatile, security definer; for its owner
+-- returns text; volatile, security definer; for memdb_writer
 
 -- failed_events (p_tenant integer, p_after bigint DEFAULT 0, p_limit integer DEFAULT 100)
 -- returns TABLE(event_id bigint, namespace text, state text, attempts integer, next_at timestamp with time zone, error text, raw_output text); stable, security definer, rows 20; for memdb_writer
+
+-- find_candidates (p_tenant integer, p_items jsonb, p_limit integer DEFAULT 10)
+-- returns TABLE(ordinal integer, memory_id bigint, version integer, is_same boolean, similarity real, overlap real, text text, type text, status text, user_id text, language text, importance real, confidence real, trust real, occurred_at timestamp with time zone, recorded_at timestamp with time zone, assertions jsonb); stable, rows 50; for memdb_writer
 
 -- find_tenant (p_name text)
 -- returns integer; stable, security definer; for memdb_reader
@@ -2176,29 +2734,62 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- keyword_text_v1 (p_text text, p_heading text, p_language text, p_scope text[])
 -- returns tsvector; immutable; for its owner
 
+-- known_events (p_tenant integer, p_namespace text, p_keys text[])
+-- returns TABLE(key text, event_id bigint); stable, security definer, rows 100; for memdb_reader
+
 -- list_embedding_models (p_tenant integer)
 -- returns TABLE(model_id integer, name text, dimensions integer, state text, fingerprint text); stable, rows 2; for memdb_reader
 
 -- list_memories (p_tenant integer, p_namespaces text[] DEFAULT NULL::text[], p_user text DEFAULT NULL::text, p_types text[] DEFAULT NULL::text[], p_statuses text[] DEFAULT '{active}'::text[], p_after bigint DEFAULT NULL::bigint, p_limit integer DEFAULT 50, p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone)
 -- returns SETOF memdb.memories; stable, rows 50; for memdb_reader
 
+-- mark_used (p_tenant integer, p_recall_id bigint, p_memory_ids bigint[])
+-- returns integer; volatile, security definer; for memdb_reader
+
 -- memory_as_of (p_tenant integer, p_memory bigint, p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone)
--- returns SETOF memdb.memories; stable, rows 1; for its owner
+-- returns SETOF memdb.memories; stable, rows 1; for memdb_reader
 
 -- memory_history (p_tenant integer, p_memory bigint)
--- returns TABLE(from_at timestamp with time zone, to_at timestamp with time zone, version integer, status text, text text, summary text, type text, importance real, confidence real, valid_from timestamp with time zone, valid_to timestamp with time zone, event_id bigint, metadata jsonb, cause text, root text, root_id bigint, depth integer, actor text, reason text); stable, rows 10; for its owner
+-- returns TABLE(from_at timestamp with time zone, to_at timestamp with time zone, version integer, status text, text text, summary text, type text, importance real, confidence real, valid_from timestamp with time zone, valid_to timestamp with time zone, event_id bigint, metadata jsonb, cause text, root text, root_id bigint, depth integer, actor text, reason text); stable, rows 10; for memdb_reader
 
 -- merge_entities (p_tenant integer, p_from bigint, p_into bigint)
 -- returns integer; volatile, security definer; for memdb_writer
 
+-- model_budgets (p_tenant integer, p_namespace text DEFAULT NULL::text)
+-- returns TABLE(namespace text, tokens bigint, used bigint, remaining bigint); stable, security definer, rows 5; for memdb_reader
+
+-- model_spend (p_tenant integer, p_namespace text DEFAULT NULL::text, p_day date DEFAULT NULL::date)
+-- returns TABLE(namespace text, purpose text, model text, calls integer, failed integer, cached integer, tokens_held bigint, tokens_in bigint, tokens_out bigint, cost numeric); stable, security definer, rows 20; for memdb_reader
+
+-- nearest_memories (p_tenant integer, p_model text, p_vector real[], p_namespaces text[] DEFAULT NULL::text[], p_user text DEFAULT NULL::text, p_k integer DEFAULT 10)
+-- returns TABLE(rank integer, memory_id bigint, similarity double precision); stable, security definer, rows 10; for memdb_reader
+
 -- neighbours (p_tenant integer, p_memory_ids bigint[], p_width integer DEFAULT 2)
 -- returns TABLE(memory_id bigint, neighbour_id bigint, distance integer); stable, security definer, rows 100; for memdb_reader
+
+-- open_conflicts (p_tenant integer, p_namespaces text[] DEFAULT NULL::text[], p_after bigint DEFAULT 0, p_limit integer DEFAULT 50)
+-- returns SETOF memdb.open_conflicts; stable, rows 20; for memdb_reader
+
+-- open_model_call (p_tenant integer, p_namespace text, p_purpose text, p_model text, p_request jsonb, p_tokens integer DEFAULT 0, p_event_ids bigint[] DEFAULT '{}'::bigint[], p_memory_ids bigint[] DEFAULT '{}'::bigint[])
+-- returns TABLE(call_id bigint, outcome text, response text, wait_seconds integer); volatile, security definer, rows 1; for memdb_writer
 
 -- pending_embeddings (p_tenant integer, p_model text, p_limit integer DEFAULT 100, p_lease_seconds integer DEFAULT 300)
 -- returns TABLE(memory_id bigint, version integer, text text); volatile, rows 100; for memdb_writer
 
--- recall (p_tenant integer, p_query text, p_vector real[] DEFAULT NULL::real[], p_namespaces text[] DEFAULT NULL::text[], p_user text DEFAULT NULL::text, p_agent text DEFAULT NULL::text, p_session text DEFAULT NULL::text, p_types text[] DEFAULT NULL::text[], p_k integer DEFAULT 10, p_legs text[] DEFAULT NULL::text[], p_hops integer DEFAULT 1, p_include text[] DEFAULT NULL::text[], p_log boolean DEFAULT true)
+-- read_turns (p_tenant integer, p_memory_ids bigint[], p_width integer DEFAULT 2, p_characters integer DEFAULT 4000)
+-- returns TABLE(memory_id bigint, version integer, text text, speaker text, session_id bigint, sequence integer); stable, rows 100; for memdb_reader
+
+-- rebuild_graph ()
+-- returns TABLE(label text, kind text, entries bigint); volatile, rows 11; for memdb_operator
+
+-- recall (p_tenant integer, p_query text, p_vector real[] DEFAULT NULL::real[], p_namespaces text[] DEFAULT NULL::text[], p_user text DEFAULT NULL::text, p_agent text DEFAULT NULL::text, p_session text DEFAULT NULL::text, p_types text[] DEFAULT NULL::text[], p_k integer DEFAULT 10, p_legs text[] DEFAULT NULL::text[], p_hops integer DEFAULT 1, p_include text[] DEFAULT NULL::text[], p_log boolean DEFAULT true, p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone)
 -- returns TABLE(rank integer, memory_id bigint, version integer, event_id bigint, score real, text text, summary text, type text, status text, namespace text, user_id text, agent_id text, importance real, confidence real, occurred_at timestamp with time zone, legs jsonb, sources jsonb, recall_id bigint); volatile, rows 10; for memdb_reader
+
+-- record_assertions (p_tenant integer, p_assertions jsonb)
+-- returns TABLE(ordinal integer, rival_id bigint, rival_version integer, rival_value text); volatile, security definer, rows 10; for memdb_writer
+
+-- record_assessments (p_tenant integer, p_assessments jsonb)
+-- returns integer; volatile, security definer; for memdb_writer
 
 -- record_embeddings (p_tenant integer, p_model text, p_embeddings jsonb)
 -- returns integer; volatile, security definer; for memdb_writer
@@ -2206,11 +2797,29 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- record_memories (p_tenant integer, p_memories jsonb, p_vector_model text DEFAULT NULL::text)
 -- returns TABLE(ordinal integer, memory_id bigint, version integer, outcome text); volatile, security definer, rows 1000; for memdb_writer
 
+-- record_model_call (p_tenant integer, p_call bigint, p_outcome text, p_tokens_in integer DEFAULT NULL::integer, p_tokens_out integer DEFAULT NULL::integer, p_latency_ms real DEFAULT NULL::real, p_response text DEFAULT NULL::text, p_error text DEFAULT NULL::text)
+-- returns boolean; volatile, security definer; for memdb_writer
+
+-- record_summary (p_tenant integer, p_namespace text, p_session text DEFAULT NULL::text, p_user text DEFAULT NULL::text, p_text text DEFAULT NULL::text, p_sources jsonb DEFAULT NULL::jsonb, p_model text DEFAULT NULL::text)
+-- returns TABLE(memory_id bigint, version integer, outcome text); volatile, security definer, rows 1; for memdb_writer
+
 -- register_embedding_model (p_tenant integer, p_name text, p_dimensions integer, p_fingerprint text DEFAULT NULL::text)
 -- returns TABLE(model_id integer, state text, is_new boolean); volatile, security definer, rows 1; for memdb_writer
 
 -- relate_memories (p_tenant integer, p_edges jsonb)
 -- returns TABLE(ordinal integer, edge_id bigint, is_new boolean); volatile, security definer, rows 100; for memdb_writer
+
+-- reopen_review (p_tenant integer, p_review bigint, p_reason text DEFAULT NULL::text)
+-- returns SETOF memdb._truth_change; volatile, security definer, rows 10; for memdb_writer
+
+-- replay_session (p_tenant integer, p_session text, p_namespace text DEFAULT 'default'::text, p_after integer DEFAULT 0, p_limit integer DEFAULT 1000, p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone)
+-- returns TABLE(sequence integer, depth integer, event_id bigint, parent_event_id bigint, kind text, status text, text text, input jsonb, output jsonb, speaker text, user_id text, agent_id text, occurred_at timestamp with time zone, memories jsonb); stable, rows 100; for memdb_reader
+
+-- request_reviews (p_tenant integer, p_items jsonb)
+-- returns TABLE(ordinal integer, review_id bigint, is_new boolean); volatile, security definer, rows 10; for memdb_writer
+
+-- resolve_conflict (p_tenant integer, p_review bigint, p_rule text, p_reason text DEFAULT NULL::text)
+-- returns TABLE(review_id bigint, outcome text, kept_id bigint, dropped_id bigint, fallen bigint, question text); volatile, security definer, rows 1; for memdb_writer
 
 -- restore_event (p_tenant integer, p_event bigint, p_reason text DEFAULT NULL::text, p_dry_run boolean DEFAULT false)
 -- returns SETOF memdb._truth_change; volatile, security definer, rows 100; for memdb_writer
@@ -2227,11 +2836,17 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- retry_events (p_tenant integer, p_event_ids bigint[] DEFAULT NULL::bigint[])
 -- returns integer; volatile, security definer; for memdb_writer
 
+-- review_items (p_tenant integer, p_state text DEFAULT 'open'::text, p_kinds text[] DEFAULT NULL::text[], p_after bigint DEFAULT 0, p_limit integer DEFAULT 50)
+-- returns TABLE(review_id bigint, kind text, namespace text, state text, question text, memory_id bigint, version integer, text text, other_memory_id bigint, other_version integer, other_text text, event_id bigint, details jsonb, confidence real, decision text, decided_by text, decided_at timestamp with time zone, recorded_at timestamp with time zone); stable, rows 50; for memdb_reader
+
 -- rollback_memory (p_tenant integer, p_memory bigint, p_expected_version integer, p_to_version integer, p_reason text DEFAULT NULL::text)
--- returns TABLE(memory_id bigint, version integer, outcome text, fallen bigint); volatile, security definer, rows 1; for its owner
+-- returns TABLE(memory_id bigint, version integer, outcome text, fallen bigint); volatile, security definer, rows 1; for memdb_writer
 
 -- scope_lexemes_v1 (p_tenant integer, p_namespace integer, p_user text)
 -- returns text[]; immutable; for its owner
+
+-- session_context (p_tenant integer, p_session text, p_token_budget integer DEFAULT NULL::integer, p_namespace text DEFAULT 'default'::text, p_agent text DEFAULT NULL::text)
+-- returns TABLE(place integer, part text, event_id bigint, memory_id bigint, version integer, kind_or_type text, speaker text, text text, occurred_at timestamp with time zone, tokens integer, is_cut boolean); stable, rows 50; for memdb_reader
 
 -- set_namespace (p_tenant integer, p_path text, p_visibility text DEFAULT 'shared'::text, p_owner_agent text DEFAULT NULL::text)
 -- returns integer; volatile, security definer; for memdb_operator
@@ -2239,5 +2854,23 @@ GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 -- set_policy (p_tenant integer, p_key text, p_value jsonb, p_namespace text DEFAULT NULL::text)
 -- returns void; volatile, security definer; for memdb_operator
 
+-- summary_material (p_tenant integer, p_namespace text, p_session text DEFAULT NULL::text, p_user text DEFAULT NULL::text, p_token_budget integer DEFAULT NULL::integer)
+-- returns TABLE(memory_id bigint, version integer, type text, text text, occurred_at timestamp with time zone, tokens integer); stable, rows 20; for memdb_reader
+
 -- supersede_memory (p_tenant integer, p_memory bigint, p_expected_version integer, p_item jsonb)
 -- returns TABLE(memory_id bigint, version integer, outcome text, fallen bigint); volatile, security definer, rows 1; for memdb_writer
+
+-- switch_graph (p_on boolean)
+-- returns boolean; volatile; for memdb_operator
+
+-- trace_memory (p_tenant integer, p_memory bigint, p_direction text DEFAULT 'up'::text, p_max_depth integer DEFAULT 10, p_kinds text[] DEFAULT NULL::text[], p_relations text[] DEFAULT '{derived_from,premise,cause}'::text[], p_limit integer DEFAULT 1000, p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone)
+-- returns TABLE(depth integer, direction text, from_id bigint, relation text, supports boolean, source text, event_id bigint, memory_id bigint, version integer, kind_or_type text, status text, text text, quote text, speaker text, session text, occurred_at timestamp with time zone); stable, rows 100; for memdb_reader
+
+-- vector_index_plan (p_tenant integer)
+-- returns TABLE(action text, name text, model text, namespace text, vectors bigint, bytes bigint, statement text); stable, security definer, rows 20; for memdb_operator
+
+-- vector_index_progress ()
+-- returns TABLE(name text, phase text, done bigint, total bigint); stable, security definer, rows 1; for memdb_operator
+
+-- verify_tenant (p_tenant integer, p_checks text[] DEFAULT NULL::text[])
+-- returns TABLE(check_name text, meaning text, passed boolean, problems text[]); volatile, rows 4; for memdb_operator

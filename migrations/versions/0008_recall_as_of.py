@@ -2,7 +2,7 @@
 
 from memdb.migrate import forward_only, run_revision
 
-revision = "0010"
+revision = "0008"
 down_revision = "0007"
 
 

@@ -1,4 +1,4 @@
--- 0010_recall_as_of: recall about the past.
+-- 0008_recall_as_of: recall about the past.
 
 -- These got further arguments; beside the new ones they would make calls by name ambiguous.
 drop function if exists memdb.recall (integer, text, real[], text[], text, text, text, text[], integer, text[], integer, text[], boolean);
