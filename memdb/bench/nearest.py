@@ -19,6 +19,8 @@ from memdb import calls, vector_index
 from memdb.bench.filling import Clusters, Filled, Spec, fill, one, open_session, vector_text
 from memdb.bench.score import Latency
 from memdb.db import Db
+from memdb.statement import Call
+from memdb.types import NearMemory
 
 __all__ = ["K", "ShareRow", "measure_shares", "spec_of"]
 
@@ -85,7 +87,9 @@ def measure_shares(
         asked = Clusters(dimensions, seed=99, own=None if own is None else own[rows:])
         vectors = [vector_text(vector) for vector in asked.draw(queries)]
         stage("asking")
-        bare = Latency.of([_bare(session, name, vector) for vector in vectors])
+        # Twice, and the second time counts: an index that was just built is not in memory yet.
+        times = [_bare(session, name, vector) for vector in [*vectors, *vectors]]
+        bare = Latency.of(times[len(vectors) :])
         return [
             _measure(session, filled, share, vectors, bare, (dimensions, data, rows))
             for share in _SHARES
@@ -105,14 +109,10 @@ def _measure(
     truth: list[set[int]] = []
     times: list[float] = []
     exact: list[float] = []
-    db = Db.over(session)
+    asked: list[Call[NearMemory]] = []
     for vector in vectors:
         numbers = [float(x) for x in vector[1:-1].split(",")]
-        call = calls.nearest_memories(filled.tenant, "bench", numbers, paths, None, K)
-        started = time.perf_counter()
-        rows = db.run(call)
-        times.append((time.perf_counter() - started) * 1000)
-        found.append({row.memory_id for row in rows})
+        asked.append(calls.nearest_memories(filled.tenant, "bench", numbers, paths, None, K))
         started = time.perf_counter()
         nearest = session.execute(
             "select pg_temp.nearest_by_count(%s, %s, %s, %s, %s)",
@@ -120,6 +120,14 @@ def _measure(
         ).fetchall()
         exact.append((time.perf_counter() - started) * 1000)
         truth.append({row[0] for row in nearest})
+    # The truth above has brought the rows into memory, and the first round the index.
+    db = Db.over(session)
+    for call in [*asked, *asked]:
+        started = time.perf_counter()
+        rows = db.run(call)
+        times.append((time.perf_counter() - started) * 1000)
+        found.append({row.memory_id for row in rows})
+    found, times = found[len(asked) :], times[len(asked) :]
     how = "select pg_temp.strategy(%s, %s, %s, %s)"
     ours = Latency.of(times)
     return ShareRow(
