@@ -97,6 +97,8 @@ declare
 begin
   perform memdb._authorize(p_tenant, false);
   perform memdb._check_recall(p_query, p_vector, p_types, p_k, p_legs, p_hops, p_include);
+  -- What is not read for words is not read for dates and names either.
+  p_query := left(p_query, 8000);
   v_namespaces := memdb._readable(p_tenant, p_namespaces, p_agent);
   if p_session is not null then
     v_sessions := memdb._find_sessions(p_tenant, v_namespaces, p_session);
@@ -149,12 +151,13 @@ comment on function memdb._recall_candidates (integer, text, real[], text[], tex
 -- occurred_at, quote}, {memory_id, version, text}, or {hidden: true} for a source in a namespace the
 -- caller may not read. The quote is the span named, else the beginning of the text, 1,000
 -- characters. With a time given, premises as they were known then, those of derivations that held
--- first, and each event with its status then. Runs as the caller.
+-- first, and each event with its status then. What p_agent may not read is hidden too. Runs as the caller.
 create or replace function memdb._recall_sources (
   p_tenant     integer,
   p_memory_ids bigint[],
   p_versions   integer[],
-  p_belief_at  timestamptz default null
+  p_belief_at  timestamptz default null,
+  p_agent      text        default null
 )
   returns table (memory_id bigint, version integer, sources jsonb)
   language sql stable rows 10
@@ -174,7 +177,7 @@ begin atomic
            else jsonb_build_object('hidden', true) end
            order by p.supports desc, p.justification_id, p.ordinal)
     from (select q.*, row_number() over (partition by q.conclusion_id order by q.supports desc, q.justification_id, q.ordinal) as place
-            from memdb._premise_rows(p_tenant, p_memory_ids, p_versions, 1, null, p_belief_at) q) p
+            from memdb._premise_rows(p_tenant, p_memory_ids, p_versions, 1, p_agent, p_belief_at) q) p
     left join memdb.event e on e.tenant_id = p_tenant and e.event_id = p.event_id
     left join memdb.session s on s.tenant_id = p_tenant and s.session_id = e.session_id
     left join memdb.memory_version v
@@ -182,7 +185,7 @@ begin atomic
    where p.place <= 20
    group by p.conclusion_id, p.conclusion_version;
 end;
-comment on function memdb._recall_sources (integer, bigint[], integer[], timestamptz) is 'What each hit rests on, as recall shows it.';
+comment on function memdb._recall_sources (integer, bigint[], integer[], timestamptz, text) is 'What each hit rests on, as recall shows it.';
 
 -- _log_recall: write one row of the recall log and give back its id; null on a standby.
 create or replace function memdb._log_recall (
@@ -213,7 +216,7 @@ begin
   v_now := memdb.current_time();
   insert into memdb.recall as r (tenant_id, recorded_at, namespace_ids, user_id, agent_id, query, arguments, memory_ids, versions,
                                  scores, legs, elapsed_ms)
-    values (p_tenant, v_now, memdb._readable(p_tenant, p_namespaces, p_agent), p_user, p_agent, left(p_query, 8000), p_arguments,
+    values (p_tenant, v_now, memdb._readable(p_tenant, p_namespaces, p_agent), left(p_user, 200), left(p_agent, 200), left(p_query, 8000), p_arguments,
             p_memory_ids, p_versions, p_scores, p_legs, p_elapsed_ms)
     returning r.recall_id into v_id;
   return v_id;
@@ -307,7 +310,7 @@ begin
       left join memdb.session o on o.tenant_id = p_tenant and o.session_id = e.session_id
       left join (select r.* from memdb._read_states(p_tenant, v_hits.memory_ids, p_as_of_belief, p_as_of_world) r
                   where p_as_of_belief is not null or p_as_of_world is not null) t on t.memory_id = h.memory_id
-      left join memdb._recall_sources(p_tenant, v_hits.memory_ids, v_hits.versions, p_as_of_belief) s on s.memory_id = h.memory_id
+      left join memdb._recall_sources(p_tenant, v_hits.memory_ids, v_hits.versions, p_as_of_belief, p_agent) s on s.memory_id = h.memory_id
       left join memdb.namespace n on n.tenant_id = p_tenant and n.namespace_id = coalesce(m.namespace_id, e.namespace_id)
      where v.memory_id is not null or e.event_id is not null
      order by h.place;
