@@ -168,7 +168,8 @@ comment on function memdb._next_waves (integer, bigint[], integer) is 'The activ
 
 -- _fall: let memories that lost their support fall, and all that rested on them, but for what other support holds.
 --
--- p_memory_ids lost their supporting justification. p_now comes from _truth_time and marks every
+-- p_memory_ids lost their supporting justification. The words of p_reason stay in the namespace of
+-- the root: who reads another one may not read them. p_now comes from _truth_time and marks every
 -- belief row of this fall. p_root null: the causes differ and are looked for. Returns how many
 -- are stale now that were active. Cost per fallen memory: one update, one belief row, one range
 -- each of premise_memory_idx and justification_other_idx; memory used: the ids of the widest wave.
@@ -188,6 +189,9 @@ create or replace function memdb._fall (
 as $$
 declare
   v_actor  name   := memdb._caller();
+  v_home   integer := case p_root
+    when 'event' then (select e.namespace_id from memdb.event e where e.tenant_id = p_tenant and e.event_id = p_root_id)
+    else (select m.namespace_id from memdb.memory m where m.tenant_id = p_tenant and m.memory_id = p_root_id) end;
   v_fallen bigint := 0;
   v_last   bigint[];
   v_depth  integer;
@@ -198,7 +202,8 @@ begin
     update memdb.memory m set status = 'stale' where m.tenant_id = p_tenant and m.memory_id = any (v_wave.memory_ids);
     insert into memdb.belief (tenant_id, namespace_id, subject, subject_id, status, from_at, cause, root, root_id, depth, actor, reason)
       select p_tenant, w.namespace_id, 'memory', w.memory_id, 'stale', p_now,
-             case when w.depth = 1 then p_cause else 'premise_out' end, p_root, p_root_id, w.depth, v_actor, p_reason
+             case when w.depth = 1 then p_cause else 'premise_out' end, p_root, p_root_id, w.depth, v_actor,
+             case when w.namespace_id = v_home then p_reason end
         from unnest(v_wave.memory_ids, v_wave.namespace_ids, v_wave.depths) w (memory_id, namespace_id, depth);
     v_fallen := v_fallen + cardinality(v_wave.memory_ids);
     v_depth := v_wave.depths[cardinality(v_wave.depths)];

@@ -22,8 +22,8 @@ comment on function memdb._unlabelled (integer, bigint[]) is 'Of some memories, 
 
 -- _cause_of: why stale memories without a label are out, told from the premises they stood on.
 --
--- Of several causes the nearest is named. Premises that have no label yet themselves tell nothing:
--- a memory that has only such ones out is left out.
+-- Of several causes the nearest is named, the words of its reason only within its namespace. Premises
+-- that have no label yet themselves tell nothing: a memory that has only such ones out is left out.
 create or replace function memdb._cause_of (p_tenant integer, p_memory_ids bigint[])
   returns table (memory_id bigint, namespace_id integer, cause text, root text, root_id bigint, depth integer, reason text)
   language sql stable rows 100
@@ -43,14 +43,16 @@ begin atomic
          and b.subject_id = coalesce(p.event_id, p.memory_id) and coalesce(b.to_at, 'infinity') = 'infinity'
       offset 0) b on true
     cross join lateral (
-      select b.status as cause, 'event' as root, p.event_id as root_id, 1 as depth, b.reason
+      select b.status as cause, 'event' as root, p.event_id as root_id, 1 as depth,
+             case when b.namespace_id = m.namespace_id then b.reason end as reason
        where p.event_id is not null and b.status is not null
       union all
       select 'premise_superseded', 'memory', p.memory_id, 1, null
        where s.version <> p.memory_version
          and not memdb._ended_before(p_tenant, p.justification_id, p.memory_id, p.memory_version)
       union all
-      select 'premise_out', coalesce(b.root, 'memory'), coalesce(b.root_id, p.memory_id), b.depth + 1, b.reason
+      select 'premise_out', coalesce(b.root, 'memory'), coalesce(b.root_id, p.memory_id), b.depth + 1,
+             case when b.namespace_id = m.namespace_id then b.reason end
        where s.version = p.memory_version and b.status is not null) c
    order by m.memory_id, c.depth, c.root, c.root_id;
 end;
