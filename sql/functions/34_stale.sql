@@ -157,18 +157,22 @@ end $$;
 comment on function memdb.complete_rederivations (integer, text, bigint[]) is 'Take claimed memories off the list, in the transaction that records what was thought.';
 
 -- _own_rederivation: stop where another worker holds one of these memories by now; the rows are locked.
+--
+-- What nobody has claimed, or lies in a namespace the caller may not write, is not its own.
 create or replace function memdb._own_rederivation (p_tenant integer, p_worker text, p_memory_ids bigint[])
   returns void
   language plpgsql volatile
 as $$
 declare
-  v_lost bigint;
+  v_scope integer[] := memdb._namespaces_granted(p_tenant, true);
+  v_lost  bigint;
 begin
   perform from memdb.rederivation d
     where d.tenant_id = p_tenant and d.memory_id = any (p_memory_ids) order by d.memory_id for no key update;
   select d.memory_id into v_lost
     from memdb.rederivation d
-   where d.tenant_id = p_tenant and d.memory_id = any (p_memory_ids) and d.worker is distinct from p_worker
+   where d.tenant_id = p_tenant and d.memory_id = any (p_memory_ids)
+     and (coalesce(d.worker <> p_worker, true) or d.namespace_id <> all (v_scope))
    limit 1;
   if found then
     perform memdb._raise('MD204', 'this worker no longer holds the memory', jsonb_build_object('memory_id', v_lost),
