@@ -37,6 +37,9 @@ begin
      order by least(r.memory_id, r.other_memory_id), greatest(r.memory_id, r.other_memory_id), r.place
   loop
     ordinal := v_item.place - 1;
+    if v_item.event_id is not null and not memdb._is_readable_event(p_tenant, v_item.event_id) then
+      perform memdb._raise('MD104', 'no such event', jsonb_build_object('index', ordinal, 'field', 'event_id'));
+    end if;
     insert into memdb.review_item as i (tenant_id, namespace_id, kind, memory_id, version, other_memory_id, other_version, event_id,
                                         question, details, confidence, recorded_at)
       values (p_tenant, v_item.namespace_id, v_item.kind, v_item.memory_id, v_item.version, v_item.other_memory_id,

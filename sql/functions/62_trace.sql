@@ -107,6 +107,12 @@ declare
 begin
   perform memdb._authorize(p_tenant, false);
   v_namespaces := memdb._readable(p_tenant, null, null);
+  -- Also called by whoever may call trace_memory: a memory that is hidden has no ways.
+  if not exists (select from memdb.memory m
+                  where m.tenant_id = p_tenant and m.memory_id = p_memory
+                    and (v_namespaces is null or m.namespace_id = any (v_namespaces))) then
+    return;
+  end if;
   for v_depth in 1 .. p_max_depth loop
     exit when v_wave = '{}' or v_left <= 0;
     with step as (
@@ -244,8 +250,9 @@ begin
         on j.tenant_id = p_tenant and j.justification_id = p.justification_id and j.recorded_at <= v_at
        and j.version = memdb._version_at(p_tenant, j.memory_id, v_at)
       join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = j.memory_id
+      join memdb.event e on e.tenant_id = p_tenant and e.event_id = p.event_id
      where p.tenant_id = p_tenant and p.event_id = any (p_event_ids) and coalesce(p.added_at <= v_at, true)
-       and (v_namespaces is null or m.namespace_id = any (v_namespaces));
+       and (v_namespaces is null or (m.namespace_id = any (v_namespaces) and e.namespace_id = any (v_namespaces)));
 end $$;
 comment on function memdb._made_of_events (integer, bigint[], timestamptz) is 'The memories that rest on some events directly, in the version they are at, as ids.';
 
