@@ -142,6 +142,18 @@ begin
   end loop;
 end $$;
 
+-- Apache AGE, which is optional: where it is there, what the graph for Cypher needs, if it may be given.
+do $$
+begin
+  if exists (select from pg_extension e where e.extname = 'age') then
+    grant usage on schema ag_catalog to memdb_owner, memdb_operator;
+    execute format('grant create on database %I to memdb_owner', current_database());
+  end if;
+exception
+  -- switch_graph says what an administrator must run.
+  when insufficient_privilege then null;
+end $$;
+
 set local role memdb_owner;
 
 comment on schema memdb is

@@ -1,4 +1,4 @@
--- uninstall: drop schema memdb and everything in it, and nothing outside it.
+-- uninstall: drop schema memdb and everything in it, and nothing outside it but its own graph.
 --
 -- `cascade` would also drop a customer's view or foreign key that rests on memdb, so
 -- that is looked for first and refused. Roles stay: they belong to the whole cluster and
@@ -48,6 +48,11 @@ begin
             hint    = 'Drop them first, or change them so that they no longer use memdb.';
   end if;
   set local role memdb_owner;
+  if to_regprocedure('memdb._graph_is_alive()') is not null then
+    if memdb._graph_is_alive() then
+      perform memdb._drop_graph();
+    end if;
+  end if;
   drop schema memdb cascade;
 exception
   when insufficient_privilege then

@@ -1,15 +1,15 @@
 -- The lens: the graph of memories once more, in Apache AGE, for people who ask in Cypher.
 --
--- The tables are the truth and all that recall reads; nothing in memdb needs this file. Where an
--- operator switches it on, graph memdb_graph holds vertices Event, Memory and Entity and edges
--- PREMISE (what a memory rests on -> the memory), one label for each soft relation, and MENTIONS
--- (memory -> entity). They carry the id of the row and of its tenant and nothing else, so a word or
--- a status can never differ here. Statement triggers keep it in the same transaction; graph ids of
--- vertices are computed from ids, without a look-up.
+-- The tables are the truth and all that recall reads; nothing in memdb needs this file. Where the
+-- extension was there at the first install, or an operator switched it on, graph memdb_graph holds
+-- vertices Event, Memory and Entity, edges PREMISE (from what a memory rests on to the memory), a
+-- label for each soft relation, and MENTIONS (memory to entity). They carry the id of the row and
+-- of its tenant and nothing else, so a word or a status can never differ here. Statement triggers
+-- keep it in the same transaction; graph ids of vertices are computed from ids, without a look-up.
 -- A dump does not bring a graph of AGE back alive (apache/age#2503). The mark of the graph we built
 -- holds the oids of its schema and of the extension: in a restored database they are others, and
--- the triggers then let writes pass until rebuild_graph. Only this file and 86 name ag_catalog, and
--- only in plpgsql, which looks names up when it gets there: they install without the extension.
+-- the triggers then let writes pass until rebuild_graph. Files 85 to 87 name ag_catalog, and only in
+-- plpgsql, which looks names up when it gets there: they install without the extension.
 
 -- _graph_oids: what tells this graph from any other: its schema and the extension it was made by.
 --
@@ -30,6 +30,15 @@ begin atomic
   select exists (select from memdb.schema_info s where s.key = 'graph' and s.value = memdb._graph_oids());
 end;
 comment on function memdb._graph_is_alive () is 'Whether the graph we built is there; false before a rebuild where a dump was restored.';
+
+-- _graph_is_on: whether there is to be a graph, alive or not.
+create or replace function memdb._graph_is_on ()
+  returns boolean
+  language sql stable
+begin atomic
+  select exists (select from memdb.schema_info s where s.key = 'graph' and s.value <> 'off');
+end;
+comment on function memdb._graph_is_on () is 'Whether there is to be a graph, alive or not.';
 
 -- _graph_labels: the labels of the graph, vertices before edges.
 create or replace function memdb._graph_labels ()

@@ -113,7 +113,6 @@ declare
   v_owner    name    := (select pg_get_userbyid(n.nspowner) from pg_namespace n where n.nspname = 'memdb_graph');
   v_is_known boolean := false;
 begin
-  delete from memdb.schema_info s where s.key = 'graph';
   if v_owner <> 'memdb_owner' then
     perform memdb._raise('MD206', 'a schema named memdb_graph exists and is not memdb''s', jsonb_build_object('owner', v_owner),
       'If it is not needed: drop it; if it is memdb''s, from a dump: alter schema memdb_graph owner to memdb_owner;');
@@ -202,16 +201,24 @@ begin
 end $$;
 comment on function memdb._fill_label (integer, text) is 'Write the vertices or edges of one label, of one tenant or (null) of all; returns how many.';
 
+-- _mark_graph: note which graph is ours, or that there is to be none.
+create or replace function memdb._mark_graph (p_value text)
+  returns void
+  language sql volatile
+begin atomic
+  insert into memdb.schema_info as s (key, value) values ('graph', p_value)
+    on conflict (key) do update set value = excluded.value, updated_at = now();
+end;
+comment on function memdb._mark_graph (text) is 'Note which graph is ours, or that there is to be none.';
+
 -- _build_graph: build the graph anew from the tables and arm its triggers, in one transaction.
 create or replace function memdb._build_graph ()
   returns table (label text, kind text, entries bigint)
-  language plpgsql volatile security definer rows 11
-  set search_path = pg_catalog, memdb, pg_temp
+  language plpgsql volatile rows 11
 as $$
 declare
   v_begun timestamptz := clock_timestamp();
 begin
-  perform memdb._require_operator();
   perform memdb._lock_graph();
   perform memdb._drop_graph();
   perform memdb._create_graph();
@@ -222,9 +229,21 @@ begin
     return next;
   end loop;
   perform memdb._arm_graph(true);
-  insert into memdb.schema_info (key, value) values ('graph', memdb._graph_oids());
+  perform memdb._mark_graph(memdb._graph_oids());
 end $$;
 comment on function memdb._build_graph () is 'Build the graph anew from the tables and arm its triggers, in one transaction.';
+
+-- _rebuild_graph: build the graph anew, for an operator.
+create or replace function memdb._rebuild_graph ()
+  returns table (label text, kind text, entries bigint)
+  language plpgsql volatile security definer rows 11
+  set search_path = pg_catalog, memdb, pg_temp
+as $$
+begin
+  perform memdb._require_operator();
+  return query select b.label, b.kind, b.entries from memdb._build_graph() b;
+end $$;
+comment on function memdb._rebuild_graph () is 'Build the graph anew, for an operator.';
 
 -- rebuild_graph: build the graph for Cypher from the tables, and keep it in step from then on.
 --
@@ -241,7 +260,7 @@ as $$
 begin
   perform memdb._require_operator();
   perform memdb._prepare_age();
-  return query select b.label, b.kind, b.entries from memdb._build_graph() b;
+  return query select b.label, b.kind, b.entries from memdb._rebuild_graph() b;
 end $$;
 comment on function memdb.rebuild_graph () is 'Build the graph for Cypher from the tables, and keep it in step from then on.';
 
@@ -255,6 +274,7 @@ begin
   perform memdb._require_operator();
   perform memdb._arm_graph(false);
   perform memdb._drop_graph();
+  perform memdb._mark_graph('off');
 end $$;
 comment on function memdb._unbuild_graph () is 'Disarm the triggers of the graph and drop it.';
 
@@ -274,7 +294,7 @@ begin
   end if;
   if p_on and not memdb._graph_is_alive() then
     perform memdb.rebuild_graph();
-  elsif not p_on and exists (select from memdb.schema_info s where s.key = 'graph') then
+  elsif not p_on and memdb._graph_is_on() then
     perform memdb._unbuild_graph();
   else
     return false;
@@ -282,3 +302,19 @@ begin
   return true;
 end $$;
 comment on function memdb.switch_graph (boolean) is 'Switch the graph for Cypher on or off.';
+
+-- A new database that has the extension gets the graph at once, while building it costs nothing;
+-- an install does not fail for it. In a database in use an operator decides.
+do $$
+begin
+  if not exists (select from pg_extension e where e.extname = 'age')
+     or exists (select from memdb.schema_info s where s.key = 'graph')
+     or exists (select from memdb.event) then
+    return;
+  end if;
+  if memdb._has_age_rights() then
+    perform memdb._build_graph();
+  end if;
+exception when others then
+  raise notice 'the graph for Cypher stays off (%); switch it on with: select memdb.switch_graph(true);', sqlerrm;
+end $$;

@@ -15,7 +15,7 @@ begin
     perform memdb._raise('MD401', 'this database has no extension age', null,
       'Call memdb.switch_graph(true) as an administrator, where the server has Apache AGE.');
   end if;
-  if not exists (select from memdb.schema_info s where s.key = 'graph') then
+  if not memdb._graph_is_on() then
     perform memdb._raise('MD405', 'the graph is switched off', null, 'Switch it on: select memdb.switch_graph(true);');
   end if;
   if not memdb._graph_is_alive() then
@@ -269,7 +269,7 @@ declare
   v_label text;
 begin
   perform memdb._authorize(p_tenant, false);
-  if not exists (select from memdb.schema_info s where s.key = 'graph') then
+  if not memdb._graph_is_on() then
     return;
   elsif not memdb._graph_is_alive() then
     return query select 'graph', null::bigint, 'it is not the graph memdb built';

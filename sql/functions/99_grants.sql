@@ -82,7 +82,7 @@ begin
         ('claim_rederivations', 'memdb_writer'), ('complete_rederivations', 'memdb_writer'),
         ('fail_rederivation', 'memdb_writer'), ('rollback_memory', 'memdb_writer'),
         ('decide_review', 'memdb_writer'), ('reopen_review', 'memdb_writer'), ('resolve_conflict', 'memdb_writer'),
-        ('find_candidates', 'memdb_writer'), ('_candidates', 'memdb_writer'), ('record_assertions', 'memdb_writer'),
+        ('find_candidates', 'memdb_writer'), ('hold_truth', 'memdb_writer'), ('_candidates', 'memdb_writer'), ('record_assertions', 'memdb_writer'),
         ('record_assessments', 'memdb_writer'), ('request_reviews', 'memdb_writer'),
         ('complete_events', 'memdb_writer'), ('compose_passages', 'memdb_writer'), ('correct_event', 'memdb_writer'),
         ('due_summaries', 'memdb_writer'), ('open_model_call', 'memdb_writer'), ('record_model_call', 'memdb_writer'),
@@ -96,10 +96,10 @@ begin
         ('restore_event', 'memdb_writer'), ('restore_memory', 'memdb_writer'), ('retract_event', 'memdb_writer'),
         ('retract_memory', 'memdb_writer'), ('supersede_memory', 'memdb_writer'),
         -- called as the operator by functions that run with its rights
-        ('_build_graph', 'memdb_operator'), ('_check_cypher', 'memdb_operator'), ('_graph_end', 'memdb_operator'),
-        ('_graph_hides', 'memdb_operator'), ('_graph_is_alive', 'memdb_operator'), ('_graph_label_ids', 'memdb_operator'),
+        ('_check_cypher', 'memdb_operator'), ('_graph_end', 'memdb_operator'),
+        ('_graph_hides', 'memdb_operator'), ('_graph_is_alive', 'memdb_operator'), ('_graph_is_on', 'memdb_operator'), ('_graph_label_ids', 'memdb_operator'),
         ('_graph_oids', 'memdb_operator'), ('_graph_shown', 'memdb_operator'), ('_has_age_rights', 'memdb_operator'),
-        ('_prepare_age', 'memdb_operator'), ('_require_graph', 'memdb_operator'), ('_require_operator', 'memdb_operator'),
+        ('_prepare_age', 'memdb_operator'), ('_rebuild_graph', 'memdb_operator'), ('_require_graph', 'memdb_operator'), ('_require_operator', 'memdb_operator'),
         ('_run_cypher', 'memdb_operator'), ('_unbuild_graph', 'memdb_operator'),
         -- administering
         ('drop_embedding_model', 'memdb_operator'), ('vector_index_plan', 'memdb_operator'), ('vector_index_progress', 'memdb_operator'),

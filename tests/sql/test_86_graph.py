@@ -7,7 +7,9 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
+from psycopg.rows import namedtuple_row
 
+from memdb import migrate
 from tests.conftest import Connection, FreshDatabase
 from tests.sql.test_35_truth import World, on_event, on_memory
 
@@ -147,6 +149,41 @@ def test_who_may_not_grant_is_told_what_an_administrator_runs(age, as_member):
     age.db.execute(as_group)
     assert one(age, "select memdb.switch_graph(true)") is True
     assert count(age) == 4
+
+
+def test_a_new_database_with_the_extension_has_the_graph_from_the_start(age, cluster):
+    with cluster.empty("with_age") as dsn:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute("create extension age")
+        migrate.upgrade(dsn)
+        with psycopg.connect(dsn, autocommit=True, row_factory=namedtuple_row) as connection:
+            row = connection.execute("select * from memdb.create_tenant('new') t").fetchone()
+            world = World(connection, row.tenant_id)
+            write(world, "first")
+            assert (count(world), drift(world)) == (4, [])
+            connection.execute("select memdb.switch_graph(false)")
+        migrate.upgrade(dsn)
+        with psycopg.connect(dsn) as connection:
+            row = connection.execute("select to_regnamespace('memdb_graph')").fetchone()
+            assert row == (None,), "an upgrade does not undo what an operator decided"
+
+
+def test_uninstalling_takes_the_graph_along(age, fresh_db):
+    age.db.execute("select memdb.switch_graph(true)")
+    age.db.close()
+    migrate.uninstall(fresh_db.dsn)
+    with psycopg.connect(fresh_db.dsn) as connection:
+        row = connection.execute(
+            "select to_regnamespace('memdb_graph'), count(*) from ag_catalog.ag_graph"
+        ).fetchone()
+        assert row == (None, 0)
+
+
+def test_an_install_does_not_fail_for_want_of_a_graph(age, cluster):
+    with cluster.empty("hindered") as dsn:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute("create extension age; create schema memdb_graph")
+        assert migrate.upgrade(dsn).is_current
 
 
 # --- on, off, and on again ---------------------------------------------------------------
