@@ -40,6 +40,7 @@ from memdb.calls.ledger import (
 from memdb.calls.pipeline import (
     explain_writing,
     find_candidates,
+    hold_truth,
     record_assertions,
     record_assessments,
     request_reviews,
@@ -155,6 +156,7 @@ __all__ = [
     "grant_agent",
     "grant_role",
     "health",
+    "hold_truth",
     "known_events",
     "list_embedding_models",
     "list_memories",

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 from memdb.pipeline import rows as r
-from memdb.statement import Call, Item, arg, call
+from memdb.statement import Call, Item, arg, call, nothing
 from memdb.wire import as_jsonb
 
 __all__ = [
     "explain_writing",
     "find_candidates",
+    "hold_truth",
     "record_assertions",
     "record_assessments",
     "request_reviews",
@@ -25,6 +26,11 @@ def find_candidates(tenant: int, items: Sequence[Item], limit: int = 10) -> Call
         arg("items", "jsonb", as_jsonb(items, is_batch=True)),
         arg("limit", "integer", limit),
     )
+
+
+def hold_truth(tenant: int) -> Call[None]:
+    """Let the rest of this transaction change what is held to be true, before it records."""
+    return call("hold_truth", nothing, arg("tenant", "integer", tenant))
 
 
 def record_assertions(tenant: int, assertions: Sequence[Item]) -> Call[r.Rival]:

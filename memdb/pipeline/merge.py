@@ -7,6 +7,8 @@ does not now has two memories, tied by an edge.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
 from itertools import product
 
 from memdb.pipeline.attributes import compatible, is_named, same_value
@@ -17,6 +19,7 @@ from memdb.pipeline.stages import (
     Decision,
     Draft,
     Question,
+    Target,
 )
 from memdb.pipeline.words import content_words, is_chinese, is_negated, numbers, same_words
 
@@ -34,20 +37,37 @@ class RuleMerge:
 
     def decide(self, drafts: Sequence[Draft], context: Context) -> Sequence[Decision]:
         """Return one decision for each draft; never fails."""
-        return [_decided(draft, context) for draft in drafts]
+        decisions: list[Decision] = []
+        # What earlier facts of the batch replace is no longer there to be compared with.
+        replaced: set[Target] = set()
+        for draft in drafts:
+            left = tuple(c for c in draft.candidates if c.target not in replaced)
+            decision = _decided(replace(draft, candidates=left), context)
+            if decision.action == "supersede" and decision.target is not None:
+                replaced.add(decision.target)
+            decisions.append(decision)
+        return decisions
 
 
 def _decided(draft: Draft, context: Context) -> Decision:
     if any(candidate.is_same for candidate in draft.candidates):
         return Decision("create", reason="the same text: a further source")
-    for candidate in draft.candidates:
-        rivals = _rivals(draft, candidate)
-        if rivals:
-            return _against(draft, candidate, rivals, context)
+    opposed = [(c, rivals) for c in draft.candidates if (rivals := _rivals(draft, c))]
+    if opposed:
+        # Of several the latest: the others were in question before.
+        candidate, rivals = max(opposed, key=lambda pair: _age(pair[0]))
+        return _against(draft, candidate, rivals, context)
     for candidate in draft.candidates:
         if _says_the_same(draft, candidate, context):
             return Decision("confirm", candidate.target, 0.9, "the same in other words")
     return Decision("create", reason="new")
+
+
+def _age(candidate: Candidate) -> tuple[datetime, bool, int]:
+    """Return what orders candidates by when they were told; facts of the batch come last."""
+    is_in_batch = candidate.fact is not None
+    place = candidate.fact if candidate.fact is not None else candidate.memory_id or 0
+    return candidate.occurred_at, is_in_batch, place
 
 
 def _rivals(draft: Draft, candidate: Candidate) -> list[tuple[Assertion, Assertion]]:

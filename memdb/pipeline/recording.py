@@ -1,9 +1,10 @@
 """Stage 5: everything about some events in one transaction, with their completion.
 
-In this order, so that two workers cannot wait for each other in a circle: the events are marked
-done (which fails at once if the lease is lost), memories that changed get their next version
-(that takes the truth alone), new memories and further sources are recorded, and then what
-hangs on them: edges inside the batch, assertions, questions, and why each was kept or dropped.
+First the events are marked done, which fails at once if the lease is lost. Then the facts are
+written in their order: new memories and further sources together, changed ones one by one; a
+transaction that changes any takes the truth for itself before, so that two workers cannot wait
+for each other in a circle. Then comes what hangs on them: edges inside the batch, assertions,
+questions, and why each was kept or dropped.
 """
 
 from collections.abc import Generator, Sequence
@@ -97,12 +98,9 @@ class _Recording:
             calls.complete_events(tenant, self.worker, [e.event_id for e in self.plan.events])
         )
         kept = [n for n, score in enumerate(self.plan.scores) if score.tier is not None]
-        later = [n for n in kept if self._supersedes(n) and self._target(n).fact is not None]
-        yield from self._supersede(
-            [n for n in kept if self._supersedes(n) and self._target(n).fact is None]
-        )
-        yield from self._record([n for n in kept if not self._supersedes(n)])
-        yield from self._supersede(later)
+        if any(map(self._supersedes, kept)):
+            yield from ask(calls.hold_truth(tenant))
+        yield from self._write(kept)
         yield from self._relate(kept)
         yield from self._assert(kept)
         yield from self._ask(kept)
@@ -111,11 +109,20 @@ class _Recording:
 
     # --- memories ----------------------------------------------------------------------
 
+    def _write(self, kept: Sequence[int]) -> Calls:
+        """Write the drafts in their order: what is said later may be about what was said before."""
+        waiting: list[int] = []
+        for place in kept:
+            if self._supersedes(place):
+                yield from self._record(waiting)
+                waiting = []
+                yield from self._supersede(place)
+            else:
+                waiting.append(place)
+        yield from self._record(waiting)
+
     def _supersedes(self, place: int) -> bool:
         return self.plan.decisions[place].action == "supersede"
-
-    def _target(self, place: int) -> Target:
-        return self.plan.decisions[place].target or Target()
 
     def _record(self, places: Sequence[int]) -> Calls:
         if not places:
@@ -126,20 +133,19 @@ class _Recording:
         for place, row in zip(places, rows, strict=True):
             self._keep(place, row.memory_id, row.version, row.outcome)
 
-    def _supersede(self, places: Sequence[int]) -> Calls:
-        for place in places:
-            memory_id, version = self._resolved(self._target(place))
-            if memory_id is None:
-                yield from self._record([place])
-                continue
-            item = self._item(place)
-            for name in ("namespace", "user", "tier"):
-                item.pop(name, None)
-            call = calls.supersede_memory(
-                self.context.tenant_id, memory_id, self.versions.get(memory_id, version or 0), item
-            )
-            (row,) = yield from ask(call)
-            self._keep(place, row.memory_id, row.version, row.outcome)
+    def _supersede(self, place: int) -> Calls:
+        memory_id, version = self._resolved(self.plan.decisions[place].target)
+        if memory_id is None:
+            yield from self._record([place])
+            return
+        item = self._item(place)
+        for name in ("namespace", "user", "tier"):
+            item.pop(name, None)
+        call = calls.supersede_memory(
+            self.context.tenant_id, memory_id, self.versions.get(memory_id, version or 0), item
+        )
+        (row,) = yield from ask(call)
+        self._keep(place, row.memory_id, row.version, row.outcome)
 
     def _keep(self, place: int, memory_id: int, version: int, outcome: str) -> None:
         self.written[place] = _Written(memory_id, version, outcome)

@@ -164,3 +164,20 @@ begin atomic
    order by a.assessment_id;
 end;
 comment on function memdb.explain_writing (integer, bigint, bigint) is 'What the pipeline made of an event or of the words a memory came from, and why.';
+
+-- hold_truth: let the rest of this transaction change what is held to be true, before it begins to record.
+--
+-- For a transaction that records memories and supersedes others. Recorders hold the truth lock shared
+-- and superseding takes it alone, so two transactions that do both, in this order, would wait for
+-- each other; this takes it alone at the start. Until commit nobody else records in the tenant.
+-- Raises MD301.
+create or replace function memdb.hold_truth (p_tenant integer)
+  returns void
+  language plpgsql volatile security definer
+  set search_path = pg_catalog, memdb, pg_temp
+as $$
+begin
+  perform memdb._authorize(p_tenant, true);
+  perform memdb._lock_truth(p_tenant, true);
+end $$;
+comment on function memdb.hold_truth (integer) is 'Let the rest of this transaction change what is held to be true, before it begins to record.';
