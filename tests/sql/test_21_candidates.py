@@ -17,7 +17,8 @@ def assert_(world: Rows, memory: int, value: str, single: bool = True, **fields:
     values = {"subject": "ann", "attribute": "residence", **fields}
     world.db.execute(
         "insert into memdb.assertion (tenant_id, memory_id, version, ordinal, namespace_id,"
-        " user_id, subject, attribute, value, is_single) select m.tenant_id, m.memory_id, m.version, 1,"
+        " user_id, subject, attribute, value, is_single)"
+        " select m.tenant_id, m.memory_id, m.version, 1,"
         " m.namespace_id, m.user_id, %s, %s, %s, %s from memdb.memory m where m.memory_id = %s"
         " and m.tenant_id = %s",
         [values["subject"], values["attribute"], value, single, memory, world.tenant],
