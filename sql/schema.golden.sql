@@ -1796,7 +1796,7 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- returns date; immutable; for its owner
 
 -- _build_graph ()
--- returns TABLE(label text, kind text, entries bigint); volatile, security definer, rows 11; for memdb_operator
+-- returns TABLE(label text, kind text, entries bigint); volatile, rows 11; for its owner
 
 -- _caller ()
 -- returns name; stable; for memdb_reader
@@ -2038,6 +2038,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _graph_is_alive ()
 -- returns boolean; stable; for memdb_operator
 
+-- _graph_is_on ()
+-- returns boolean; stable; for memdb_operator
+
 -- _graph_label_ids ()
 -- returns jsonb; stable, security definer; for memdb_operator
 
@@ -2202,6 +2205,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- _made_of_events (p_tenant integer, p_event_ids bigint[], p_belief_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
 -- returns TABLE(event_id bigint, memory_id bigint, version integer); stable, security definer, rows 50; for memdb_reader
+
+-- _mark_graph (p_value text)
+-- returns void; volatile; for its owner
 
 -- _max_attempts ()
 -- returns integer; immutable; for its owner
@@ -2398,6 +2404,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _readable (p_tenant integer, p_namespaces text[], p_agent text)
 -- returns integer[]; stable, security definer; for memdb_reader
 
+-- _rebuild_graph ()
+-- returns TABLE(label text, kind text, entries bigint); volatile, security definer, rows 11; for memdb_operator
+
 -- _recall_candidates (p_tenant integer, p_query text, p_vector real[], p_namespaces text[], p_user text, p_agent text, p_session text, p_types text[], p_k integer, p_legs text[], p_hops integer, p_include text[], p_belief_at timestamp with time zone, p_world_at timestamp with time zone)
 -- returns TABLE(memory_id bigint, version integer, event_id bigint, score real, legs jsonb); stable, security definer, rows 10; for memdb_reader
 
@@ -2407,7 +2416,7 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _recall_fate (p_tenant integer, p_memory bigint, p_query text, p_has_vector boolean, p_namespaces text[], p_user text, p_agent text, p_session text, p_types text[], p_legs text[], p_include text[], p_belief_at timestamp with time zone, p_world_at timestamp with time zone, OUT step text, OUT reason text)
 -- returns record; stable, security definer; for memdb_reader
 
--- _recall_sources (p_tenant integer, p_memory_ids bigint[], p_versions integer[], p_belief_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
+-- _recall_sources (p_tenant integer, p_memory_ids bigint[], p_versions integer[], p_belief_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_agent text DEFAULT NULL::text)
 -- returns TABLE(memory_id bigint, version integer, sources jsonb); stable, rows 10; for memdb_reader
 
 -- _record_mentions (p_tenant integer, p_mentions jsonb)
@@ -2730,6 +2739,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- health (p_tenant integer DEFAULT NULL::integer)
 -- returns TABLE(metric text, value double precision, unit text, state text, remedy text); stable, rows 20; for memdb_reader
+
+-- hold_truth (p_tenant integer)
+-- returns void; volatile, security definer; for memdb_writer
 
 -- keyword_text_v1 (p_text text, p_heading text, p_language text, p_scope text[])
 -- returns tsvector; immutable; for its owner
