@@ -4,6 +4,26 @@
 -- version. Locks are taken in the order of keys and ids, so that overlapping batches wait for each
 -- other but never in a circle.
 
+-- _first_statistics: analyze table memory once, as soon as it has grown and if nobody has yet.
+--
+-- Without statistics every index that begins with tenant and namespace looks as good as the one with
+-- the content hash, and a look-up reads the whole namespace: 5 ms in place of 0.05 at 3,000
+-- memories. Autovacuum would see to it within a minute or so, in which a first import runs. Only one
+-- transaction does it; the others go on as they are.
+create or replace function memdb._first_statistics ()
+  returns void
+  language plpgsql volatile
+as $$
+begin
+  -- 1835364211 is "mfst". A table that was never analyzed has a reltuples of -1.
+  if (select c.reltuples < 0 and pg_relation_size(c.oid) > 65536
+        from pg_class c where c.oid = 'memdb.memory'::regclass)
+     and pg_try_advisory_xact_lock(1835364211) then
+    analyze memdb.memory;
+  end if;
+end $$;
+comment on function memdb._first_statistics () is 'Analyze table memory once, as soon as it has grown and if nobody has yet.';
+
 -- _create_memories: insert the memories of a batch that are not known yet; returns their places.
 --
 -- Two writers of one fact at once: the unique index makes the second wait and skip, and it then

@@ -202,6 +202,7 @@ begin
   v_sources := array(select s from memdb._memory_sources(p_tenant, p_memories, memdb._readable(p_tenant, null, null)) s);
   v_items := array(select i from memdb._memory_items(p_tenant, p_memories, v_sources, memdb.current_time()) i);
   perform memdb._check_writers(p_tenant, v_items);
+  perform memdb._first_statistics();
   v_exclusive := memdb._changes_truth(p_tenant, v_items, '{}');
   perform memdb._lock_truth(p_tenant, v_exclusive);
   v_now := case when v_exclusive then memdb._truth_time(p_tenant) else memdb.current_time() end;
