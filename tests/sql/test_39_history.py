@@ -167,7 +167,7 @@ def act(world: World, number: int, action: Step) -> None:
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(history=histories, days=st.lists(st.integers(-1, 10), min_size=2, max_size=3))
 def test_the_past_reads_as_a_copy_made_then(db, tenant, history, days) -> None:

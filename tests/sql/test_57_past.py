@@ -100,7 +100,7 @@ def embed_all(world: World) -> None:
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(history=histories, days=st.lists(st.integers(-1, 10), min_size=1, max_size=2))
 def test_a_recall_of_then_is_the_recall_made_then(db, tenant, history, days) -> None:

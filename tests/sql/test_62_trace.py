@@ -152,7 +152,7 @@ def test_the_past_of_a_path_leaves_out_what_came_later(world):
 
 
 @settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(history=steps, start=st.integers(0, 30), depth=st.integers(1, 4))
 def test_a_trace_reaches_what_a_plain_search_reaches(db, tenant, history, start, depth) -> None:

@@ -271,7 +271,7 @@ def test_arguments_and_rights_are_checked(world, quarrel, refuses, tenant, app_r
 
 
 @settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     history=steps,

@@ -176,7 +176,7 @@ def test_hidden_sources_stay_nameless(db, tenant, app_role, as_role):
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(history=steps)
 def test_any_history_gives_a_consistent_document(db, tenant, history) -> None:

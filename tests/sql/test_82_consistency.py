@@ -24,7 +24,7 @@ def problems(world: World, repair: bool = False) -> dict[str, Any]:
 
 
 @settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(history=steps, fold=st.integers(0, 40))
 def test_after_any_history_there_is_nothing_to_find(db, tenant, history, fold) -> None:

@@ -399,7 +399,7 @@ fragments = st.lists(
 ).map(" ".join)
 
 
-@settings(QUICK, max_examples=300)
+@settings(QUICK, max_examples=60)
 @given(query=fragments | st.text(max_size=40))
 @example(query="return '' create (:Memory) return ''")
 def test_no_text_changes_anything(db, tenant, query) -> None:
