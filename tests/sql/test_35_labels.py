@@ -49,7 +49,7 @@ select b.subject_id, b.cause, b.root, b.root_id
 
 
 @settings(
-    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(history=steps)
 def test_every_label_names_a_root_that_is_out_now(db, tenant, history) -> None:

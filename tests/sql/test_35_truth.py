@@ -211,7 +211,7 @@ def step(world: World, number: int, action: Step) -> None:
 
 
 @settings(
-    max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(history=steps)
 def test_status_after_any_history_equals_the_least_fixpoint(db, tenant, history) -> None:
