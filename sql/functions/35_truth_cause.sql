@@ -58,11 +58,42 @@ begin atomic
 end;
 comment on function memdb._cause_of (integer, bigint[]) is 'Why stale memories without a label are out, told from the premises they stood on.';
 
+-- _ring_member: of memories without a label that rest on each other alone, one that rests on itself; null if there are none.
+--
+-- Walks from the oldest up to what it stood on until a memory comes again. Where the walk ends
+-- before (the memory was let fall to see whether it gets up again) the last one met.
+create or replace function memdb._ring_member (p_tenant integer, p_memory_ids bigint[])
+  returns bigint
+  language sql stable
+begin atomic
+  with recursive up (memory_id, met) as (
+    select u.memory_id, '{}'::bigint[]
+      from (select u.memory_id from memdb._unlabelled(p_tenant, p_memory_ids) u order by u.memory_id limit 1) u
+    union all
+    select n.memory_id, u.met || u.memory_id
+      from up u
+      cross join lateral (
+        select w.memory_id
+          from memdb._unlabelled(p_tenant, array(
+                 select p.memory_id
+                   from memdb.memory m
+                   join memdb.justification j
+                     on j.tenant_id = p_tenant and j.memory_id = m.memory_id and j.version = m.version and j.supports
+                   join memdb.premise p
+                     on p.tenant_id = p_tenant and p.justification_id = j.justification_id and p.memory_id is not null
+                  where m.tenant_id = p_tenant and m.memory_id = u.memory_id)) w
+         order by w.memory_id limit 1) n
+     where u.memory_id <> all (u.met)
+  )
+  select u.memory_id from up u order by cardinality(u.met) desc limit 1;
+end;
+comment on function memdb._ring_member (integer, bigint[]) is 'Of memories without a label that rest on each other alone, one that rests on itself; null if there are none.';
+
 -- _name_causes: give stale memories a label that tells why they are out now.
 --
 -- A spell that began at this very moment is renamed, an older one ends and another begins. From
--- the roots outwards, wave by wave, since a cause may be one of the memories itself; in a ring that
--- has nothing but itself to stand on, the oldest memory is the root.
+-- the roots outwards, wave by wave, since a cause may be one of the memories itself; a ring that
+-- has nothing but itself to stand on is the root of itself and of what rests on it.
 create or replace function memdb._name_causes (p_tenant integer, p_memory_ids bigint[], p_now timestamptz)
   returns void
   language plpgsql volatile
@@ -86,9 +117,8 @@ begin
       insert into memdb.belief as n (tenant_id, namespace_id, subject, subject_id, status, from_at, cause, root, root_id, depth, actor)
         select p_tenant, m.namespace_id, 'memory', m.memory_id, 'stale', p_now, 'premise_out', 'memory', m.memory_id, 1,
                memdb._caller()
-          from memdb._unlabelled(p_tenant, p_memory_ids) m
-         order by m.memory_id
-         limit 1
+          from memdb.memory m
+         where m.tenant_id = p_tenant and m.memory_id = memdb._ring_member(p_tenant, p_memory_ids)
       returning array[n.subject_id] into v_named;
     end if;
     exit when v_named is null;

@@ -125,3 +125,14 @@ def test_a_ring_that_lost_its_ground_names_itself(world):
     assert world.status() == {ground: "stale", other: "stale"}
     assert label(world, ground)[1:3] == ("memory", ground)
     assert label(world, other)[1:3] == ("memory", ground)
+
+
+def test_what_rests_on_a_ring_names_the_ring_and_not_itself(world):
+    older = world.memory("older", on_event(world.event()))
+    ring = world.memory("rests on itself", on_event(world.event()))
+    item = {"text": "older, on the ring", "sources": [on_memory(ring)]}
+    world.call("supersede_memory", older, 1, item)
+    reason = world.call("explain_memory", ring)[0].justification_id
+    world.call("add_premises", reason, [on_memory(ring)])
+    assert label(world, ring)[1:3] == ("memory", ring)
+    assert label(world, older) == ("premise_out", "memory", ring, 2)

@@ -72,10 +72,16 @@ def expected(world: World) -> dict[int, bool]:
     rows = world.db.execute(
         "select m.memory_id, m.version, m.status, j.justification_id,"
         "       p.event_id, p.memory_id as premise_id, p.memory_version,"
-        "       b.subject_id is not null as event_is_out"
+        "       b.subject_id is not null as event_is_out,"
+        "       coalesce(c.valid_to <= coalesce(n.valid_from, o.retired_at), false) as was_over"
         "  from memdb.memory m"
+        "  join memdb.memory_version c using (tenant_id, memory_id, version)"
         "  join memdb.justification j using (tenant_id, memory_id, version)"
         "  join memdb.premise p using (tenant_id, justification_id)"
+        "  left join memdb.memory_version o on o.tenant_id = m.tenant_id"
+        "   and o.memory_id = p.memory_id and o.version = p.memory_version"
+        "  left join memdb.memory_version n on n.tenant_id = m.tenant_id"
+        "   and n.memory_id = p.memory_id and n.version = p.memory_version + 1"
         "  left join memdb.belief b on b.tenant_id = m.tenant_id and b.subject = 'event'"
         "   and b.subject_id = p.event_id and b.to_at is null"
         " where m.tenant_id = %s",
@@ -96,7 +102,8 @@ def expected(world: World) -> dict[int, bool]:
             and all(
                 not p.event_is_out
                 if p.event_id is not None
-                else p.premise_id in active and p.memory_version == version[p.premise_id]
+                else p.premise_id in active
+                and (p.memory_version == version[p.premise_id] or p.was_over)
                 for p in premises
             )
         }
