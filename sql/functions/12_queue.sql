@@ -43,7 +43,9 @@ as $$
        order by x.sequence limit 1) head
    where (head.state = 'leased' or head.next_at <= p_now)
      and (p_namespaces is null or head.namespace_id = any (p_namespaces))
-     and not memdb._is_worked_on(p_tenant, o.session_id, p_now)
+     and not exists (
+       select from memdb.extraction l
+        where l.tenant_id = p_tenant and l.session_id = o.session_id and l.state = 'leased' and l.leased_until > p_now)
    order by head.event_id;
 $$;
 comment on function memdb._due_sessions (integer, integer[], timestamptz) is 'Sessions whose next open event is due, the one that waits longest first.';

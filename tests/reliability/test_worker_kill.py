@@ -51,7 +51,7 @@ def test_killed_workers_lose_and_double_nothing(fresh_db, queue):
     deadline = time.monotonic() + PATIENCE_SECONDS
     try:
         while left(connection) and time.monotonic() < deadline:
-            time.sleep(chance.uniform(0.2, 1.5))
+            time.sleep(chance.uniform(0.5, 4))
             victim = chance.randrange(WORKERS)
             workers[victim].kill()
             workers[victim].wait()
