@@ -2005,6 +2005,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _finding (p_problem text, p_ids bigint[], p_is_repaired boolean, p_remedy text)
 -- returns TABLE(problem text, found bigint, repaired bigint, examples bigint[], remedy text); immutable, rows 1; for its owner
 
+-- _first_statistics ()
+-- returns void; volatile; for its owner
+
 -- _first_turn (p_tenant integer, p_session bigint, p_tokens integer)
 -- returns integer; stable; for memdb_reader
 
@@ -2445,6 +2448,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- _retire_versions (p_tenant integer, p_memory_ids bigint[], p_now timestamp with time zone)
 -- returns void; volatile; for its owner
+
+-- _ring_member (p_tenant integer, p_memory_ids bigint[])
+-- returns bigint; stable; for its owner
 
 -- _rise (p_tenant integer, p_justification_ids bigint[], p_now timestamp with time zone)
 -- returns bigint; volatile; for its owner
