@@ -1,6 +1,6 @@
 """What callers give, as the items that memdb.append_events and memdb.record_memories take."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -65,7 +65,8 @@ def draft(scope: Scope, index: int, given: Mapping[str, Any]) -> Draft:
     """Return a memory as memdb.record_memories takes it.
 
     A memory without sources comes with an event of its own, on which it rests: of kind
-    observation, and with nothing left to extract from it.
+    observation, and with nothing left to extract from it. An empty list is no such leave: whoever
+    derived something from nothing is told so by the database (MD002).
 
     Raises: InvalidArgument: it is no mapping, or a source is none (MD001).
     """
@@ -75,7 +76,7 @@ def draft(scope: Scope, index: int, given: Mapping[str, Any]) -> Draft:
         item["vector"] = vector_text(vector, index=index, field="vector")
     event_part = {name: item.pop(name) for name in _EVENT_ONLY if name in item}
     sources = item.pop("sources", None)
-    if sources:
+    if sources is not None:
         if event_part:
             raise InvalidArgument(
                 "a memory with sources writes no event of its own",
@@ -129,8 +130,9 @@ def _kind_of_role(index: int, role: object) -> str:
 
 
 def _listed(sources: object) -> Sequence[Source]:
-    single = isinstance(sources, EventRef | MemoryRef | MemoryRow | Hit | int | Mapping)
-    return [cast(Source, sources)] if single else list(cast("Sequence[Source]", sources))
+    if isinstance(sources, Iterable) and not isinstance(sources, str | Mapping):
+        return list(cast("Iterable[Source]", sources))
+    return [cast(Source, sources)]
 
 
 def _source(index: int, source: Source) -> Item:

@@ -6,6 +6,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
+from memdb.errors import InvalidArgument
 from memdb.wire import check_text, check_time
 
 __all__ = ["Call", "Item", "Param", "arg", "call", "json_object", "nothing"]
@@ -38,10 +39,14 @@ class Param(NamedTuple):
 def arg(name: str, type_: str, value: object) -> Param:
     """Return one argument, every text in it checked.
 
-    Raises: InvalidArgument: a text PostgreSQL cannot store (MD001). InvalidTime: a time without
-    a time zone (MD006).
+    Raises: InvalidArgument: a text PostgreSQL cannot store, a text where a list of them belongs,
+    or a truth value for a number (MD001). InvalidTime: a time without a time zone (MD006).
     """
     match value:
+        case str() if type_ == "text[]":
+            raise InvalidArgument("this is a list of texts", detail={"field": name})
+        case bool() if type_ in ("integer", "bigint", "real"):
+            raise InvalidArgument("this is a number", detail={"field": name})
         case str():
             check_text(value, field=name)
         case datetime():

@@ -16,7 +16,10 @@ from psycopg.types.json import Jsonb
 
 from memdb.errors import InvalidArgument, InvalidTime, VectorMismatch
 
-__all__ = ["array_text", "as_jsonb", "check_text", "check_time", "vector_text"]
+__all__ = ["array_text", "as_batch", "as_jsonb", "check_text", "check_time", "vector_text"]
+
+# About 3,600 digits: Python writes 4,300, and no number that means something has as many.
+_LONGEST_INT_BITS = 12_000
 
 
 def check_text(text: str, **place: object) -> str:
@@ -61,13 +64,13 @@ def as_jsonb(value: object, *, is_batch: bool = False) -> Jsonb:
     With `is_batch` the value is an array of items, and an error names the item's index.
 
     Raises: InvalidArgument: a key is no string, a number is not finite, or a value has no form
-    in JSON (MD001). InvalidTime: a datetime without a time zone (MD006).
+    in JSON, or holds itself (MD001). InvalidTime: a datetime without a time zone (MD006).
     """
     if is_batch:
-        items = _items(value)
-        plain: Any = [_plain(item, {"index": index}) for index, item in enumerate(items)]
+        items = as_batch(value)
+        plain: Any = [_unnested(item, {"index": index}) for index, item in enumerate(items)]
     else:
-        plain = _plain(value, {})
+        plain = _unnested(value, {})
     return Jsonb(plain, dumps=_dumps)
 
 
@@ -90,24 +93,49 @@ def array_text(vector: Iterable[float]) -> str:
 def _numbers(vector: Iterable[float], place: Mapping[str, object]) -> str:
     # tolist: a numpy array gives Python floats at once, not one numpy scalar after another.
     to_list = cast("Callable[[], list[float]] | None", getattr(vector, "tolist", None))
-    numbers = to_list() if to_list else list(vector)
-    if not all(map(math.isfinite, numbers)):
+    try:
+        numbers = to_list() if to_list else list(vector)
+        are_finite = all(map(math.isfinite, numbers))
+    except (TypeError, OverflowError) as error:
+        raise VectorMismatch(
+            "a vector is a list of numbers", hint="Encode the text again.", detail=place
+        ) from error
+    if not are_finite:
         raise VectorMismatch(
             "a vector holds NaN or infinity", hint="Encode the text again.", detail=place
         )
     return ",".join([f"{number:.7g}" for number in numbers])
 
 
-def _items(value: object) -> Sequence[object]:
+def as_batch(value: object) -> Sequence[Any]:
+    """Return the items of a batch as a list.
+
+    Raises: InvalidArgument: it is no sequence of items (MD001).
+    """
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise InvalidArgument("a batch is a sequence of items", hint="Pass a list.")
     return list(cast("Iterable[object]", value))
 
 
+def _unnested(value: object, place: dict[str, object]) -> object:
+    try:
+        return _plain(value, place)
+    except RecursionError as error:
+        raise InvalidArgument(
+            "a value nests too deeply, or holds itself",
+            hint="Send it as text, or in a flatter form.",
+            detail=place,
+        ) from error
+
+
 def _plain(value: object, place: dict[str, object]) -> object:
     """Return a copy that json can write, every text in it checked."""
     match value:
-        case None | bool() | int():
+        case None | bool():
+            return value
+        case int():
+            if value.bit_length() > _LONGEST_INT_BITS:
+                raise InvalidArgument("a number has too many digits", detail=place)
             return value
         case str():
             return check_text(value, **place)

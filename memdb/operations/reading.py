@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from time import perf_counter
 from types import EllipsisType
+from typing import cast
 
 from memdb import calls
-from memdb.errors import NamespaceNotFound, TimedOut
+from memdb.errors import InvalidArgument, NamespaceNotFound, TimedOut
 from memdb.explanation import Explanation
 from memdb.models import Rerank
 from memdb.models.text import is_blank
@@ -69,6 +70,8 @@ def recall(
     MD302), TimedOut (the keyword leg alone took too long as well).
     """
     started = perf_counter()
+    if not isinstance(cast(object, query), str):
+        raise InvalidArgument("a query is a text", detail={"field": "query"})
     degraded: list[str] = []
     vector = None
     if legs is None or "vector" in legs:

@@ -15,6 +15,7 @@ from memdb.scope import Scope
 from memdb.statement import Call
 from memdb.steps import Operation, offload, run, transact
 from memdb.types import EdgeRef, EventRef, MemoryRef, RecordedMemory
+from memdb.wire import as_batch
 
 __all__ = ["encode_drafts", "observe", "observe_many", "relate", "remember", "remember_many"]
 
@@ -75,7 +76,9 @@ def observe_many(scope: Scope, events: Sequence[Mapping[str, Any]]) -> Operation
 
     Raises: as `observe`; the error's `index` is the place of the bad item.
     """
-    items = yield from offload(lambda: [event_item(scope, *pair) for pair in enumerate(events)])
+    items = yield from offload(
+        lambda: [event_item(scope, *pair) for pair in enumerate(as_batch(events))]
+    )
     rows = yield from run(calls.append_events(scope.tenant_id, items))
     return [EventRef(row.event_id, row.session_id, row.sequence, row.is_new) for row in rows]
 
@@ -152,7 +155,9 @@ def remember_many(
 
     Raises: as `remember`; the error's `index` is the place of the bad item.
     """
-    drafts = yield from offload(lambda: [draft(scope, *pair) for pair in enumerate(memories)])
+    drafts = yield from offload(
+        lambda: [draft(scope, *pair) for pair in enumerate(as_batch(memories))]
+    )
     vectors = yield from encode_drafts(scope, drafts)
     try:
         rows = yield from _record(scope, drafts, vectors)
