@@ -163,7 +163,10 @@ begin
    order by s.session_id
      for no key update;
 exception when check_violation then
-  perform memdb._raise('MD001', 'a session id has 1 to 512 characters', jsonb_build_object('field', 'session'));
+  perform memdb._raise('MD001', 'a session id has 1 to 512 characters', (
+    select jsonb_build_object('index', min(i.place) - 1, 'field', 'session')
+      from jsonb_array_elements(p_events) with ordinality i (item, place)
+     where char_length(i.item ->> 'session') not between 1 and 512));
 end $$;
 comment on function memdb._open_sessions (integer, jsonb) is 'Make the sessions a batch names, and lock them.';
 
