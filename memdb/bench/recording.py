@@ -2,8 +2,9 @@
 
 Both write batches of 500 memories, each with a source, three edges and a vector of 384 numbers,
 into the same tables, with their indexes, foreign keys and triggers; one batch is one
-transaction. The batches take turns, so that whatever else the machine does weighs on both. What
-COPY gets is what record_memories has just made: every column finished, ids included.
+transaction. The batches take turns, so that whatever else the machine does weighs on both, and
+the median batch counts. What COPY gets is what record_memories has just made: every column
+finished, ids included.
 """
 
 import json
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from statistics import median
 from typing import Any, cast
 
 import psycopg
@@ -28,7 +30,7 @@ _Session = psycopg.Connection[Any]
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Memories a second by record_memories and by COPY, in text and in binary form."""
+    """Seconds of the median batch by record_memories and by COPY, in text and in binary form."""
 
     memories: int
     recorded_s: float
@@ -59,12 +61,12 @@ def measure_recording(
     with psycopg.connect(dsn, autocommit=True, application_name="memdb bench") as session:
         session.execute(files("memdb.bench").joinpath("writing.sql").read_bytes())
         run = _Run(session, name, batches)
-        seconds = [0.0, 0.0, 0.0]
+        taken: list[tuple[float, float, float]] = []
         for number in range(batches):
-            for way, taken in enumerate(run.batch(number)):
-                seconds[way] += taken
+            taken.append(run.batch(number))
             progress((number + 1) * _BATCH)
-        return Recorded(batches * _BATCH, *seconds, is_equal=run.is_equal())
+        recorded, copied, binary = (median(seconds) for seconds in zip(*taken, strict=True))
+        return Recorded(_BATCH, recorded, copied, binary, is_equal=run.is_equal())
 
 
 class _Run:

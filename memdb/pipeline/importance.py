@@ -84,11 +84,11 @@ def _of_assertion(assertion: Assertion) -> float:
 def _novelty(draft: Draft) -> float:
     """Return 1 less how much of the fact the likest known memory has.
 
-    Unrelated sentences are already rather close for most encoders, hence only what is above a
-    cosine of 0.8 counts.
+    Sentences about one matter share some words, and for most encoders even unrelated ones are
+    rather close: only what is above half of the words, or a cosine of 0.8, counts.
     """
     known = [
-        max(c.overlap, 1.0 if c.is_same else 0.0, ((c.similarity or 0.0) - 0.8) / 0.2)
+        1.0 if c.is_same else max((c.overlap - 0.5) / 0.5, ((c.similarity or 0.0) - 0.8) / 0.2)
         for c in draft.candidates
     ]
     return 1 - max([0.0, *(min(1.0, value) for value in known)])

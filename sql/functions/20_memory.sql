@@ -58,14 +58,15 @@ create or replace function memdb._memory_sources (
   returns setof memdb._memory_source
   language sql volatile rows 1000
 begin atomic
-  with given as (
+  -- Each step for itself: put together, every expression would be worked out in each place it is used.
+  with given as materialized (
     select i.ordinal::integer - 1 as ordinal, s.place, s.source, memdb._source_flaw(s.source) as flaw
       from jsonb_array_elements(p_memories) with ordinality i (item, ordinal)
       cross join jsonb_array_elements(case jsonb_typeof(i.item -> 'sources') when 'array' then i.item -> 'sources'
                                            when 'null' then '[]' else jsonb_build_array(i.item -> 'sources' -> 0) end)
            with ordinality s (source, place)
      where i.item ? 'sources'
-  ), source as (
+  ), source as materialized (
     -- Fields of a source that has a flaw are not read: a cast could fail before the flaw is told.
     select g.ordinal, case when g.place <= 1000 then g.place::smallint end as place, g.flaw,
            (f.source ->> 'event_id')::bigint as event_id, (f.source ->> 'memory_id')::bigint as memory_id,
@@ -73,7 +74,7 @@ begin atomic
            (f.source -> 'span' ->> 0)::integer as span_from, (f.source -> 'span' ->> 1)::integer as span_to
       from given g
       cross join lateral (select case when g.flaw is null then g.source end) f (source)
-  ), found as (
+  ), found as materialized (
     select s.ordinal, s.place, s.flaw, e.event_id, s.quote, e.text,
            coalesce(s.span_from, nullif(position(s.quote in e.text), 0) - 1) as span_from,
            coalesce(s.span_to, nullif(position(s.quote in e.text), 0) - 1 + char_length(s.quote)) as span_to,

@@ -81,7 +81,8 @@ begin
   select jsonb_agg(e.entity || jsonb_build_object('memory_id', p.memory_id, 'namespace_id', i.namespace_id))
     into v_mentions
     from unnest(p_places) p
-    join unnest(p_items) i on i.ordinal = p.ordinal
+    join (select o.ordinal, o.namespace_id, o.entities from unnest(p_items) o where o.entities <> '[]' offset 0) i
+      on i.ordinal = p.ordinal
     cross join jsonb_array_elements(i.entities) e (entity);
   if v_mentions is not null then
     perform memdb._record_mentions(p_tenant, v_mentions);
@@ -90,7 +91,7 @@ begin
          array_agg(p.ordinal order by p.ordinal, e.place)
     into v_edges, v_ordinals
     from unnest(p_places) p
-    join unnest(p_items) i on i.ordinal = p.ordinal
+    join (select o.ordinal, o.edges from unnest(p_items) o where o.edges <> '[]' offset 0) i on i.ordinal = p.ordinal
     cross join jsonb_array_elements(i.edges) with ordinality e (edge, place);
   if v_edges is not null then
     perform memdb._write_edges(p_tenant, v_edges, v_ordinals);
