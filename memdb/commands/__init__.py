@@ -5,7 +5,8 @@
     server    up, down, status, psql, serve       schema   migrate, uninstall
     memories  recall, why, fold                   ingest   ingest
     models    models, models use, models embed    doctor   doctor
-    demo      demo                                bench    bench retrieval
+    demo      demo                                bench    bench retrieval, bench write ...
+    worker    worker
 
 A command parses, calls and prints; what it does is somewhere else.
 """
