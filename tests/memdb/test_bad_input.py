@@ -128,7 +128,7 @@ NO_MEMORIES: list[tuple[dict[str, Any], type[errors.MemdbError]]] = [
     ({"sources": -1}, errors.EventNotFound),
     ({"sources": 2**70}, errors.InvalidArgument),
     ({"sources": "event 1"}, errors.InvalidArgument),
-    ({"sources": object()}, errors.InvalidArgument),
+    pytest.param({"sources": object()}, errors.InvalidArgument, id="object"),
     ({"sources": [None]}, errors.InvalidArgument),
     ({"sources": [{"event_id": 1, "memory_id": 1}]}, errors.InvalidArgument),
 ]
