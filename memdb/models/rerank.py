@@ -2,23 +2,32 @@
 
     own(i)    = score(i) - mean over the hits + 0.15 * the same of the best of each of the turns
                 within `width` before and after i
-    fused(i)  = z(own)(i) + 0.5 z(found)(i) - 2 if the hit does not hold any more
+    fused(i)  = z(own)(i) + 0.5 z(found)(i) + 0.4 if the query names who said it
+                - 2 if the hit does not hold any more
 
-found is the log odds recall found the hit with: it knows the date, the speaker and the graph,
-which the words alone do not tell. z is over the hits. A hit the reranker did not score (in a
-language it does not know) has own = 0. How the constants were chosen: docs/decisions.
+found is the log odds recall found the hit with: it knows dates and the graph, which the words
+alone do not tell. The speaker is part of it too, but would be worth little after z and the half;
+0.4 is what recall adds. z is over the hits. A hit the reranker did not score (in a language it
+does not know) has own = 0. How the constants were chosen: docs/decisions.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from statistics import fmean, pstdev
 from typing import TypeAlias
 
 from memdb.language import detect
 
-__all__ = ["Place", "can_read", "fuse", "knows", "odds", "probability", "spread"]
+__all__ = ["Place", "can_read", "fuse", "knows", "names", "odds", "probability", "spread"]
+
+# Marks, and the scripts without spaces, as recall has them (memdb._words).
+_NO_WORD = re.compile(
+    "(?:[\\W_]|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff])+"
+)
 
 Place: TypeAlias = tuple[int, int]
 """A session and a turn of it."""
@@ -28,6 +37,9 @@ SHARE = 0.15
 
 FOUND = 0.5
 """Weight of recall's own score."""
+
+NAMED = 0.4
+"""What a hit gains where the query names its speaker."""
 
 BEHIND = 2.0
 """What does not hold stays behind what does, about as far as recall puts it."""
@@ -87,12 +99,33 @@ def spread(
     return result
 
 
-def fuse(own: Sequence[float], found: Sequence[float], holds: Sequence[bool]) -> list[float]:
-    """Return the score of each hit, from the reranker's and from recall's; higher is better."""
+def fuse(
+    own: Sequence[float], found: Sequence[float], named: Sequence[bool], holds: Sequence[bool]
+) -> list[float]:
+    """Return the score of each hit, from the reranker's and from recall's; higher is better.
+
+    Args:
+        named: whether the query names who said it. holds: whether it is still so.
+    """
     return [
-        by_reranker + FOUND * by_recall - (0 if is_held else BEHIND)
-        for by_reranker, by_recall, is_held in zip(_z(own), _z(found), holds, strict=True)
+        by_reranker + FOUND * by_recall + NAMED * is_named - BEHIND * (not is_held)
+        for by_reranker, by_recall, is_named, is_held in zip(
+            _z(own), _z(found), named, holds, strict=True
+        )
     ]
+
+
+def names(query: str, speaker: str | None) -> bool:
+    """Return whether a query names somebody: by whole words, or as it stands in Chinese."""
+    if not speaker:
+        return False
+    words = _words(speaker)
+    return f" {words} " in f" {_words(query)} " if words else speaker.lower() in query.lower()
+
+
+def _words(text: str) -> str:
+    """Return the words between single spaces; scripts without spaces have none."""
+    return _NO_WORD.sub(" ", text.lower()).strip()
 
 
 def _z(values: Sequence[float]) -> list[float]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from memdb import calls
 from memdb.models import BadModelReply, Rerank
-from memdb.models.rerank import Place, can_read, fuse, knows, odds, probability, spread
+from memdb.models.rerank import Place, can_read, fuse, knows, names, odds, probability, spread
 from memdb.models.text import is_blank
 from memdb.scope import Scope
 from memdb.steps import Operation, Score, offload, run
@@ -26,8 +26,13 @@ class _Passage:
     """What is shown to the reranker; `hit` is the number of the hit it is of, if of one."""
 
     text: str
+    speaker: str | None
     place: Place | None
     hit: int | None
+
+    @property
+    def line(self) -> str:
+        return f"{self.speaker}: {self.text}" if self.speaker else self.text
 
 
 def rerank(
@@ -47,8 +52,8 @@ def rerank(
         passages = yield from offload(lambda: _passages(reranker, hits, turns))
         if not passages:
             return hits
-        scores: Sequence[float] = yield Score(query, [one.text for one in passages])
-        return _joined(hits, passages, _checked(scores, len(passages)), reranker.width)
+        scores: Sequence[float] = yield Score(query, [one.line for one in passages])
+        return _joined(query, hits, passages, _checked(scores, len(passages)), reranker.width)
     except Exception as error:
         # The answer is at hand; a reranker may be anybody's code, and only improves its order.
         log.warning("the reranker failed: %s", error, exc_info=True)
@@ -70,23 +75,19 @@ def _passages(reranker: Rerank, hits: Sequence[Hit], turns: dict[int, Turn]) -> 
     for number, hit in enumerate(hits):
         turn = turns.get(hit.memory_id or 0)
         if turn is not None:
-            found.append(_Passage(_line(turn.speaker, hit.text), _place(turn), number))
+            found.append(_Passage(hit.text, turn.speaker, _place(turn), number))
         elif hit.event_id is not None:
             speaker = hit.sources[0].speaker if hit.sources else None
-            found.append(_Passage(_line(speaker, hit.text), None, number))
+            found.append(_Passage(hit.text, speaker, None, number))
     known = {hit.memory_id for hit in hits}
     found += [
-        _Passage(_line(turn.speaker, turn.text), _place(turn), None)
+        _Passage(turn.text, turn.speaker, _place(turn), None)
         for turn in turns.values()
         if turn.memory_id not in known
     ]
     return [
         one for one in found if not is_blank(one.text) and can_read(reranker.languages, one.text)
     ]
-
-
-def _line(speaker: str | None, text: str) -> str:
-    return f"{speaker}: {text}" if speaker else text
 
 
 def _place(turn: Turn) -> Place | None:
@@ -105,19 +106,26 @@ def _checked(scores: Sequence[float], number: int) -> Sequence[float]:
 
 
 def _joined(
-    hits: Sequence[Hit], passages: Sequence[_Passage], scores: Sequence[float], width: int
+    query: str,
+    hits: Sequence[Hit],
+    passages: Sequence[_Passage],
+    scores: Sequence[float],
+    width: int,
 ) -> Sequence[Hit]:
     """Return the hits in their new order, with rank and score of the reranker as a leg."""
     of_hit: list[float | None] = [None] * len(hits)
     places: list[Place | None] = [None] * len(hits)
+    named = [False] * len(hits)
     around: dict[Place, float] = {}
     for passage, score in zip(passages, scores, strict=True):
         if passage.hit is not None:
             of_hit[passage.hit], places[passage.hit] = float(score), passage.place
+            named[passage.hit] = names(query, passage.speaker)
         if passage.place is not None:
             around[passage.place] = max(score, around.get(passage.place, score))
     own = spread(of_hit, places, around, width)
-    fused = fuse(own, [odds(hit.score) for hit in hits], [hit.status == "active" for hit in hits])
+    holds = [hit.status == "active" for hit in hits]
+    fused = fuse(own, [odds(hit.score) for hit in hits], named, holds)
     ranks = {n: rank for rank, n in enumerate(_best(own), 1)}
     result: list[Hit] = []
     for rank, n in enumerate(_best(fused), 1):

@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from memdb.models.rerank import (
     BEHIND,
     FOUND,
+    NAMED,
     SHARE,
     can_read,
     fuse,
     knows,
+    names,
     odds,
     probability,
     spread,
@@ -59,20 +61,20 @@ def test_only_differences_count(scores: list[float], shift: float, width: int) -
 
 
 def test_both_scores_count_as_the_formula_says() -> None:
-    fused = fuse([1.0, -1.0], [2.0, -2.0], [True, False])
-    assert fused == pytest.approx([1 + FOUND, -1 - FOUND - BEHIND])
+    fused = fuse([1.0, -1.0], [2.0, -2.0], [False, True], [True, False])
+    assert fused == pytest.approx([1 + FOUND, -1 - FOUND + NAMED - BEHIND])
 
 
 @given(
-    rows=st.lists(st.tuples(numbers, numbers, st.booleans()), max_size=10),
+    rows=st.lists(st.tuples(numbers, numbers, st.booleans(), st.booleans()), max_size=10),
     factor=st.sampled_from([0.01, 1.0, 100.0]),
 )
 def test_the_scale_of_a_reranker_does_not_matter(
-    rows: list[tuple[float, float, bool]], factor: float
+    rows: list[tuple[float, float, bool, bool]], factor: float
 ) -> None:
-    own, found, holds = ([row[n] for row in rows] for n in range(3))
-    scaled = fuse([factor * score for score in own], found, holds)
-    assert scaled == pytest.approx(fuse(own, found, holds), abs=1e-3)
+    own, found, named, holds = ([row[n] for row in rows] for n in range(4))
+    scaled = fuse([factor * score for score in own], found, named, holds)
+    assert scaled == pytest.approx(fuse(own, found, named, holds), abs=1e-3)
 
 
 @given(rows=st.lists(st.tuples(numbers, numbers), min_size=1, max_size=10), data=st.data())
@@ -80,14 +82,14 @@ def test_better_in_both_is_better(rows: list[tuple[float, float]], data: st.Data
     a = data.draw(st.integers(0, len(rows) - 1))
     b = data.draw(st.integers(0, len(rows) - 1))
     own, found = [row[0] for row in rows], [row[1] for row in rows]
-    fused = fuse(own, found, [True] * len(rows))
+    fused = fuse(own, found, [False] * len(rows), [True] * len(rows))
     if own[a] >= own[b] and found[a] >= found[b]:
         assert fused[a] >= fused[b] - 1e-9
 
 
 def test_a_reranker_that_says_nothing_leaves_the_order() -> None:
     found = [3.0, 1.0, 0.5, -2.0]
-    fused = fuse([0.3] * 4, found, [True] * 4)
+    fused = fuse([0.3] * 4, found, [False] * 4, [True] * 4)
     assert sorted(fused, reverse=True) == fused
 
 
@@ -101,6 +103,29 @@ def test_odds_of_any_score_are_finite_and_keep_the_order(score: float) -> None:
 @pytest.mark.parametrize("fused", [-1e6, -80, 0, 80, 1e6])
 def test_probabilities_are_between_0_and_1(fused: float) -> None:
     assert 0 <= probability(fused) <= 1
+
+
+# --- speakers ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "speaker", "is_named"),
+    [
+        ("What did Ann say?", "Ann", True),
+        ("what did ANN's sister say?", "ann", True),
+        ("Annual reports", "Ann", False),
+        ("Who is Mary-Jane Watson?", "mary jane", True),
+        ("Mary and Jane", "Mary Jane", False),
+        ("小王喜欢喝什么？", "小王", True),
+        ("小李喜欢喝什么？", "小王", False),
+        ("王 Tom 说了什么", "Tom", True),
+        ("What did Ann say?", None, False),
+        ("What did Ann say?", "", False),
+        ("really ?!", "?!", True),
+    ],
+)
+def test_who_is_named(query: str, speaker: str | None, is_named: bool) -> None:
+    assert names(query, speaker) is is_named
 
 
 # --- languages -----------------------------------------------------------------------------

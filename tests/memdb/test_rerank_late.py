@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memdb.models import ModelMissing, Rerank, get_reranker
+from memdb.models.axes import principal_axes
 from memdb.models.encoder import Limits
 from memdb.models.late import Ids, LateInteraction, Tokens, Vectors, max_similarities
-from memdb.models.local import MiniLmReranker
+from memdb.models.local import AXES_FILE, MiniLmEngine, MiniLmReranker
 
 WORDS = ["tea", "green", "coffee", "paris", "ann", "likes", "cup"]
 
@@ -268,6 +269,31 @@ def test_the_real_model_shows_what_the_protocol_asks(minilm: MiniLmReranker) -> 
     assert isinstance(minilm, Rerank)
     assert minilm.languages == {"en"}
     assert minilm.width == 2
+
+
+@local
+def test_fewer_axes_keep_most_of_every_vector() -> None:
+    axes = np.load(AXES_FILE).astype(np.float64)
+    assert axes.shape == (384, 128)
+    assert np.allclose(axes.T @ axes, np.eye(128), atol=1e-3)
+    engine = MiniLmEngine(threads=1, reduced=False)
+    text = "Caroline adopted a grey kitten last May, and pays the vet from her savings."
+    [(_, whole)] = engine.tokens([text])
+    kept = np.linalg.norm(whole @ axes, axis=1) / np.linalg.norm(whole, axis=1)
+    assert kept.min() > 0.5 and kept.mean() > 0.7
+    # The principal ones, in order: what is shown is what the module says it made.
+    words = engine.frequent_words(200)
+    assert words[:3] == ["the", "of", "and"]
+    vectors = np.concatenate([engine.tokens([word])[0][1] for word in words])
+    lengths = ((vectors @ axes) ** 2).mean(axis=0)
+    assert lengths[:8].mean() > lengths[-8:].mean()
+
+
+def test_principal_axes_are_the_longest_ones() -> None:
+    vectors = np.array([[3, 0, 0], [3, 0.1, 0], [2, 1, 0]], np.float32)
+    axes = principal_axes(vectors, 2).astype(np.float64)
+    assert np.allclose(axes.T @ axes, np.eye(2), atol=1e-3)
+    assert abs(axes[0, 0]) > 0.9 and abs(axes[1, 1]) > 0.9
 
 
 def test_names(monkeypatch: pytest.MonkeyPatch) -> None:

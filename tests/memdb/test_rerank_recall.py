@@ -149,6 +149,13 @@ def test_speakers_are_read_along_and_neighbours_share_in_the_score() -> None:
     assert (asked["memory_ids"], asked["width"]) == ([1, 2, 3], 2)
 
 
+def test_who_is_named_in_the_question_comes_first_of_equals() -> None:
+    rows = [row(1, "tea"), row(2, "tea"), row(3, "milk")]
+    turns = [turn(1, "tea", "Bob"), turn(2, "tea", "Ann"), turn(3, "milk", "Ann")]
+    assert ids(recall(player(rows, turns), query="Which tea does Ann take?")) == [2, 1, 3]
+    assert ids(recall(player(rows, turns), query="Which tea does Bob take?")) == [1, 2, 3]
+
+
 def test_a_fresh_event_is_read_as_it_stands() -> None:
     source = {"event_id": 4, "speaker": "Ann", "quote": "green tea"}
     fresh = row(2, "green tea", memory_id=None, event_id=4, sources=[source])
