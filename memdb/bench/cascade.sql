@@ -24,14 +24,17 @@ as $$
    where p_shape = 'dag';
 $$;
 
--- grow: write a tenant with p_size memories in a shape; returns its id and the event all rests on.
+-- grow: write a tenant with p_size memories in a shape; returns its id, the event, the first memory.
 --
 -- In a dag every fifth memory has a second justification, on one other earlier memory: a fall has
--- to try it. Foreign keys and triggers are switched off where the caller may do that.
-create or replace function pg_temp.grow (p_shape text, p_size integer, out tenant integer, out root bigint)
+-- to try it. Foreign keys and triggers are off until the transaction ends where the caller may do that.
+create or replace function pg_temp.grow (p_shape text, p_size integer)
+  returns bigint[]
   language plpgsql
 as $$
 declare
+  v_tenant integer;
+  v_root   bigint;
   v_space  integer;
   v_memory bigint;
   v_reason bigint;
@@ -41,61 +44,66 @@ begin
     set local session_replication_role = replica;
   end if;
   insert into memdb.tenant as t (name) values (format('bench %s %s %s', p_shape, p_size, gen_random_uuid()))
-    returning t.tenant_id into tenant;
-  insert into memdb.namespace as n (tenant_id, path) values (tenant, 'default') returning n.namespace_id into v_space;
+    returning t.tenant_id into v_tenant;
+  insert into memdb.namespace as n (tenant_id, path) values (v_tenant, 'default') returning n.namespace_id into v_space;
   insert into memdb.event as e (tenant_id, namespace_id, kind, text, occurred_at, content_hash)
-    values (tenant, v_space, 'user_message', 'what everything rests on', v_now, '\x00') returning e.event_id into root;
+    values (v_tenant, v_space, 'user_message', 'what everything rests on', v_now, '\x00') returning e.event_id into v_root;
   -- Ids in one piece: number n of the shape is memory v_memory + n.
   v_memory := setval('memdb.memory_memory_id_seq', nextval('memdb.memory_memory_id_seq') + p_size) - p_size;
   v_reason := setval('memdb.justification_justification_id_seq', nextval('memdb.justification_justification_id_seq') + 2 * p_size)
     - 2 * p_size;
   insert into memdb.memory (tenant_id, memory_id, namespace_id, type, content_hash, occurred_at, recorded_at)
     overriding system value
-    select tenant, v_memory + n, v_space, 'fact', int8send(v_memory + n), v_now, v_now from generate_series(1, p_size) n;
+    select v_tenant, v_memory + n, v_space, 'fact', int8send(v_memory + n), v_now, v_now from generate_series(1, p_size) n;
   insert into memdb.memory_version (tenant_id, memory_id, version, namespace_id, text, recorded_at)
-    select tenant, v_memory + n, 1, v_space, 'conclusion ' || n, v_now from generate_series(1, p_size) n;
+    select v_tenant, v_memory + n, 1, v_space, 'conclusion ' || n, v_now from generate_series(1, p_size) n;
   insert into memdb.justification (tenant_id, justification_id, namespace_id, memory_id, version, method, supports, recorded_at)
     overriding system value
-    select tenant, v_reason + n + p_size * k, v_space, v_memory + n, 1, 'rule', k = 0, v_now
+    select v_tenant, v_reason + n + p_size * k, v_space, v_memory + n, 1, 'rule', k = 0, v_now
       from generate_series(0, case when p_shape = 'dag' then 1 else 0 end) k
       cross join generate_series(1, p_size) n
      where k = 0 or (n % 5 = 0 and n > 10);
   insert into memdb.premise (tenant_id, justification_id, ordinal, namespace_id, conclusion_id, event_id, memory_id, memory_version,
                              supports)
-    select tenant, v_reason + n, row_number() over (partition by n), v_space, v_memory + n,
-           case when p.source = 0 then root end, case when p.source > 0 then v_memory + p.source end,
+    select v_tenant, v_reason + n, row_number() over (partition by n), v_space, v_memory + n,
+           case when p.source = 0 then v_root end, case when p.source > 0 then v_memory + p.source end,
            case when p.source > 0 then 1 end, true
       from generate_series(1, p_size) n
       cross join lateral (select distinct f from pg_temp.premise_of(p_shape, n) f) p (source)
     union all
-    select tenant, v_reason + n + p_size, 1, v_space, v_memory + n, null, v_memory + n / 2, 1, false
+    select v_tenant, v_reason + n + p_size, 1, v_space, v_memory + n, null, v_memory + n / 2, 1, false
       from generate_series(11, p_size) n where p_shape = 'dag' and n % 5 = 0;
-  set local session_replication_role = origin;
+  return array[v_tenant, v_root, v_memory + 1];
 end $$;
 
--- fell: take the event back, or (p_restore) let it count again; how many memories changed, and how long it took.
-create or replace function pg_temp.fell (p_tenant integer, p_event bigint, p_restore boolean, out changed bigint, out ms float8)
+-- fell: take the event back, or (p_restore) let it count again; the milliseconds it took.
+create or replace function pg_temp.fell (p_tenant integer, p_event bigint, p_size integer, p_restore boolean)
+  returns double precision
   language plpgsql
 as $$
 declare
-  v_begun timestamptz := clock_timestamp();
+  v_begun   timestamptz := clock_timestamp();
+  v_changed bigint;
 begin
   if p_restore then
-    select count(*) into changed from memdb.restore_event(p_tenant, p_event) c where c.subject = 'memory';
+    select count(*) into v_changed from memdb.restore_event(p_tenant, p_event) c where c.subject = 'memory';
   else
-    select count(*) into changed from memdb.retract_event(p_tenant, p_event) c where c.subject = 'memory';
+    select count(*) into v_changed from memdb.retract_event(p_tenant, p_event) c where c.subject = 'memory';
   end if;
-  ms := extract(epoch from clock_timestamp() - v_begun) * 1000;
+  if v_changed <> p_size then
+    raise exception '% memories changed, not %', v_changed, p_size;
+  end if;
+  return extract(epoch from clock_timestamp() - v_begun) * 1000;
 end $$;
 
--- touch: a plain UPDATE of the status of every memory of a tenant, and how long it took.
-create or replace function pg_temp.touch (p_tenant integer, p_status text, out changed bigint, out ms float8)
+-- touch: a plain UPDATE of the status of every memory of a tenant; the milliseconds it took.
+create or replace function pg_temp.touch (p_tenant integer, p_status text)
+  returns double precision
   language plpgsql
 as $$
 declare
   v_begun timestamptz := clock_timestamp();
 begin
   update memdb.memory m set status = p_status where m.tenant_id = p_tenant;
-  get diagnostics changed = row_count;
-  ms := extract(epoch from clock_timestamp() - v_begun) * 1000;
+  return extract(epoch from clock_timestamp() - v_begun) * 1000;
 end $$;
