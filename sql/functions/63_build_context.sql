@@ -66,12 +66,12 @@ create or replace function memdb._cut_line (p_line text, p_text text, p_tokens i
   language plpgsql immutable parallel safe
 as $$
 declare
-  v_head  integer := memdb._count_context(left(p_line, char_length(p_line) - char_length(memdb._quoted(p_text))), p_tokens_per_character);
+  v_head  text := left(p_line, char_length(p_line) - char_length(memdb._quoted(p_text)));
   v_text  text := p_text;
   v_count integer;
 begin
   loop
-    v_count := v_head + memdb._count_context(memdb._quoted(v_text || '…'), p_tokens_per_character) + 1;
+    v_count := memdb._count_context(v_head || memdb._quoted(v_text || '…') || E'\n', p_tokens_per_character);
     exit when v_count <= p_tokens;
     v_text := left(v_text, least(char_length(v_text) - 1, char_length(v_text)::bigint * p_tokens / v_count)::integer);
     if v_text = '' then

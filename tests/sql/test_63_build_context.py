@@ -165,6 +165,16 @@ def test_a_budget_is_kept_and_every_line_is_whole(db, tenant, texts, budget, rat
                 assert item["text"].endswith("…")
 
 
+@pytest.mark.parametrize("ratio", [None, 0.3, 1.0, 3.0, 7.5])
+def test_a_cut_line_is_within_every_budget(world, ratio):
+    remember(world, "kettle 茶 " + "word 水壶 " * 100)
+    for budget in range(500, 600, 7):
+        found = build(
+            world, "kettle 茶", token_budget=budget, tokens_per_character=ratio, log=False
+        )
+        assert found.tokens <= budget
+
+
 def test_small_hits_fill_what_large_ones_leave(world):
     remember(world, "kettle kettle kettle " + "word " * 50, importance=10)
     remember(world, "kettle " + "other " * 400)
