@@ -1,8 +1,8 @@
 """What calls return: one frozen dataclass for each kind of row, fields named like its columns."""
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -415,11 +415,12 @@ class Hit:
     occurred_at: datetime
     legs: Mapping[str, Mapping[str, float]]
     sources: tuple[Source, ...]
+    reasons: Sequence[Mapping[str, Any]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RecallRow:
-    """A row of memdb.recall as it comes; `hit` is its typed form."""
+    """A row of memdb.recall as it comes; `hit` is its typed form. Rank 0 is the report."""
 
     rank: int
     memory_id: int | None
@@ -439,6 +440,8 @@ class RecallRow:
     legs: Mapping[str, Mapping[str, float]]
     sources: list[Mapping[str, Any]]
     recall_id: int | None
+    reasons: list[Mapping[str, Any]] | None = None
+    timing: Mapping[str, Any] | None = None
 
     @property
     def hit(self) -> Hit:
@@ -456,7 +459,9 @@ class RecallResult:
     wrong: `encoder` (no vector could be made of the query), `time` (cut short), `rerank` (the
     reranker failed). `legs` are the ways that found something, and `rerank` where a reranker put
     the hits in order, which it does not if it does not know the language of the query.
-    `elapsed_ms` is measured at the caller, encoding and reranking included.
+    `elapsed_ms` is measured at the caller, encoding and reranking included. `timing` is what the
+    database says of its part: `total_ms`, `legs` with the milliseconds of each that ran, and
+    `skipped` with those left out for lack of time.
     """
 
     hits: tuple[Hit, ...]
@@ -464,6 +469,7 @@ class RecallResult:
     degraded: tuple[str, ...]
     elapsed_ms: float
     legs: tuple[str, ...]
+    timing: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

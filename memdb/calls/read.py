@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from memdb import types as t
-from memdb.statement import Call, Param, arg, call, json_object
-from memdb.wire import array_text
+from memdb.statement import Call, Item, Param, arg, call, json_object
+from memdb.wire import array_text, as_jsonb
 
 __all__ = [
     "build_context",
@@ -40,6 +40,16 @@ def recall(
     log: bool = True,
     as_of_belief: datetime | None = None,
     as_of_world: datetime | None = None,
+    budget_ms: int | None = None,
+    tiers: Sequence[str] | None = None,
+    from_: datetime | None = None,
+    to: datetime | None = None,
+    entities: Sequence[str] | None = None,
+    topic: int | None = None,
+    metadata: Item | None = None,
+    expand: str | None = None,
+    offset: int = 0,
+    report: bool = False,
 ) -> Call[t.RecallRow]:
     """Return the memories most useful for a query, best first."""
     return call(
@@ -59,6 +69,16 @@ def recall(
         arg("include", "text[]", include),
         arg("log", "boolean", log),
         *_as_of(as_of_belief, as_of_world),
+        arg("budget_ms", "integer", budget_ms),
+        arg("tiers", "text[]", tiers),
+        arg("from", "timestamp with time zone", from_),
+        arg("to", "timestamp with time zone", to),
+        arg("entities", "text[]", entities),
+        arg("topic", "bigint", topic),
+        arg("metadata", "jsonb", None if metadata is None else as_jsonb(metadata)),
+        arg("expand", "text", expand),
+        arg("offset", "integer", offset),
+        arg("report", "boolean", report),
     )
 
 

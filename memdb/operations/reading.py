@@ -1,11 +1,11 @@
 """Finding and explaining: recall, why, and plain reading."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from time import perf_counter
 from types import EllipsisType
-from typing import cast
+from typing import Any, cast
 
 from memdb import calls
 from memdb.errors import InvalidArgument, NamespaceNotFound, TimedOut
@@ -43,6 +43,15 @@ def recall(
     log_recall: bool = True,
     as_of_belief: datetime | None = None,
     as_of_world: datetime | None = None,
+    budget_ms: int | None = None,
+    tiers: Sequence[str] | None = None,
+    from_: datetime | None = None,
+    to: datetime | None = None,
+    entities: Sequence[str] | None = None,
+    topic: int | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    expand: str | None = None,
+    offset: int = 0,
 ) -> Operation[RecallResult]:
     """Return the memories most useful for a query, best first, each with its sources.
 
@@ -65,6 +74,15 @@ def recall(
         log_recall: False leaves no row in the log of recalls; `recall_id` is None then.
         as_of_belief, as_of_world: what was believed then, about that day, as for `get`; sources
             have the status they had then.
+        budget_ms: how long the database may take: legs that would not fit are left out, and
+            `degraded` names `time`. Five times as long is the limit of the statement.
+        tiers: only memories of these tiers: working, short_term, long_term, archive.
+        from_, to: only what happened from then on, and before then.
+        entities: only memories that mention one of these people, places or things.
+        topic: only memories of this topic.
+        metadata: only memories whose metadata contains this.
+        expand: "reasons" brings with each hit the premises that support it, down to the events.
+        offset: how many hits to pass over: pages of the same recall, each of `k`.
 
     Raises: InvalidInput (MD001), NamespaceNotFound (one you named, MD102), AccessDenied (MD301,
     MD302), TimedOut (the keyword leg alone took too long as well).
@@ -97,6 +115,16 @@ def recall(
             log=log_recall,
             as_of_belief=as_of_belief,
             as_of_world=as_of_world,
+            budget_ms=budget_ms,
+            tiers=tiers,
+            from_=from_,
+            to=to,
+            entities=entities,
+            topic=topic,
+            metadata=metadata,
+            expand=expand,
+            offset=offset,
+            report=True,
         )
 
     try:
@@ -106,11 +134,12 @@ def recall(
         if namespaces is not ...:
             raise
         rows = []
-    hits: Sequence[Hit] = [row.hit for row in rows]
+    hits: Sequence[Hit] = [row.hit for row in rows if row.rank]
     if reranker is not None:
         hits = yield from _reranked(scope, reranker, query, hits, pool, degraded)
     recall_id = rows[0].recall_id if rows else None
-    return _result(hits[:k], recall_id, degraded, (perf_counter() - started) * 1000)
+    timing = (rows[0].timing if rows else None) or {}
+    return _result(hits[:k], recall_id, degraded, (perf_counter() - started) * 1000, timing)
 
 
 def _reranked(
@@ -163,7 +192,11 @@ def _recall_rows(
 
 
 def _result(
-    hits: Sequence[Hit], recall_id: int | None, degraded: Sequence[str], elapsed_ms: float
+    hits: Sequence[Hit],
+    recall_id: int | None,
+    degraded: Sequence[str],
+    elapsed_ms: float,
+    timing: Mapping[str, Any],
 ) -> RecallResult:
     return RecallResult(
         hits=tuple(hits),
@@ -171,6 +204,7 @@ def _result(
         degraded=tuple(degraded),
         elapsed_ms=elapsed_ms,
         legs=tuple(dict.fromkeys(leg for hit in hits for leg in hit.legs)),
+        timing=timing,
     )
 
 

@@ -5,7 +5,9 @@
 
 -- _check_recall: refuse arguments of recall that make no sense.
 create or replace function memdb._check_recall (
-  p_query text, p_vector real[], p_types text[], p_k integer, p_legs text[], p_hops integer, p_include text[]
+  p_query text, p_vector real[], p_types text[], p_k integer, p_legs text[], p_hops integer, p_include text[],
+  p_budget_ms integer, p_tiers text[], p_from timestamptz, p_to timestamptz, p_entities text[], p_metadata jsonb,
+  p_expand text, p_offset integer
 )
   returns void
   language plpgsql immutable
@@ -18,15 +20,23 @@ declare
     when not p_types <@ array['observation', 'reasoning', 'action', 'result', 'fact', 'preference', 'constraint', 'decision', 'summary']
       then 'types'
     when cardinality(p_legs) = 0 or not p_legs <@ array['keyword', 'vector', 'neighbour', 'graph', 'fresh'] then 'legs'
-    when not p_include <@ array['stale', 'contradicted', 'retracted', 'archive'] then 'include' end;
+    when not p_include <@ array['stale', 'contradicted', 'retracted', 'archive'] then 'include'
+    when p_budget_ms < 1 then 'budget_ms'
+    when not p_tiers <@ array['working', 'short_term', 'long_term', 'archive'] then 'tiers'
+    when p_from >= p_to then 'from'
+    when cardinality(p_entities) > 1000 then 'entities'
+    when jsonb_typeof(p_metadata) <> 'object' then 'metadata'
+    when p_expand <> 'reasons' then 'expand'
+    when p_offset between 0 and 1000 is not true then 'offset' end;
 begin
   if v_field is not null then
     perform memdb._raise('MD001', format('argument "%s" is empty or out of range', v_field), jsonb_build_object('field', v_field),
       'A query or a vector is needed; k is 1 to 1,000, hops 0 to 3; types are memory types; legs are keyword, vector, neighbour, '
-      'graph, fresh; include takes stale, contradicted, retracted, archive.');
+      'graph, fresh; include takes stale, contradicted, retracted, archive; a budget is 1 ms or more; tiers are working, short_term, '
+      'long_term, archive; from is before to; at most 1,000 entities; metadata is an object; expand is reasons; offset is 0 to 1,000.');
   end if;
 end $$;
-comment on function memdb._check_recall (text, real[], text[], integer, text[], integer, text[]) is 'Refuse arguments of recall that make no sense.';
+comment on function memdb._check_recall (text, real[], text[], integer, text[], integer, text[], integer, text[], timestamptz, timestamptz, text[], jsonb, text, integer) is 'Refuse arguments of recall that make no sense.';
 
 -- _find_sessions: the sessions of that id in the readable namespaces: at most one in each.
 --
@@ -69,7 +79,16 @@ create or replace function memdb._recall_candidates (
   p_hops       integer,
   p_include    text[],
   p_belief_at  timestamptz,
-  p_world_at   timestamptz
+  p_world_at   timestamptz,
+  p_budget_ms  integer     default null,
+  p_tiers      text[]      default null,
+  p_from       timestamptz default null,
+  p_to         timestamptz default null,
+  p_entities   text[]      default null,
+  p_topic      bigint      default null,
+  p_metadata   jsonb       default null,
+  p_expand     text        default null,
+  p_offset     integer     default 0
 )
   returns table (memory_id bigint, version integer, event_id bigint, score real, legs jsonb)
   language plpgsql stable security definer rows 10
@@ -96,7 +115,11 @@ declare
   v_windowed   record;
 begin
   perform memdb._authorize(p_tenant, false);
-  perform memdb._check_recall(p_query, p_vector, p_types, p_k, p_legs, p_hops, p_include);
+  perform memdb._check_recall(p_query, p_vector, p_types, p_k, p_legs, p_hops, p_include, p_budget_ms, p_tiers, p_from, p_to,
+    p_entities, p_metadata, p_expand, p_offset);
+  if num_nonnulls(p_budget_ms, p_tiers, p_from, p_to, p_entities, p_topic, p_metadata, p_expand, nullif(p_offset, 0)) > 0 then
+    perform memdb._raise('MD001', 'this argument is not supported yet');
+  end if;
   -- What is not read for words is not read for dates and names either.
   p_query := left(p_query, 8000);
   v_namespaces := memdb._readable(p_tenant, p_namespaces, p_agent);
@@ -114,9 +137,7 @@ begin
     v_keyword := memdb._keyword_then(p_tenant, v_namespaces, p_user, v_sessions, p_types, v_statuses, v_terms, v_depth,
       p_belief_at, p_world_at);
   end if;
-  if not 'keyword' = any (v_legs) then
-    v_keyword.memory_ids := '{}';
-  end if;
+  v_keyword.memory_ids := case when 'keyword' = any (v_legs) then v_keyword.memory_ids else '{}' end;
   if p_vector is not null and 'vector' = any (v_legs) then
     select q.model_id, q.vector into v_model, v_vector from memdb._query_vector(p_tenant, p_vector) q;
   end if;
@@ -143,7 +164,7 @@ begin
       v_span.from_at, v_span.to_at, v_span.worth, v_fresh.event_ids, v_fresh.scores,
       case when 'graph' = any (v_legs) then p_hops else 0 end, v_depth, p_k, p_belief_at, p_world_at) r;
 end $$;
-comment on function memdb._recall_candidates (integer, text, real[], text[], text, text, text, text[], integer, text[], integer, text[], timestamptz, timestamptz) is 'What recall would return, as ids and numbers.';
+comment on function memdb._recall_candidates (integer, text, real[], text[], text, text, text, text[], integer, text[], integer, text[], timestamptz, timestamptz, integer, text[], timestamptz, timestamptz, text[], bigint, jsonb, text, integer) is 'What recall would return, as ids and numbers.';
 
 -- _recall_sources: what each hit rests on, as recall shows it.
 --
@@ -233,6 +254,10 @@ comment on function memdb._log_recall (integer, text[], text, text, text, jsonb,
 -- p_k: at most so many, 1 to 1,000. p_legs: which of keyword, vector, neighbour, graph, fresh; null
 -- = all. p_hops: how far the graph leg walks, 0 to 3. p_include: also stale, contradicted,
 -- retracted, archive; without it only current, active memories come back. p_log: keep a row of it.
+-- p_budget_ms: leave out legs that would not fit. p_tiers, p_from and p_to (occurred_at from and
+-- before), p_entities (names), p_topic, p_metadata (contained): further filters. p_expand: 'reasons'
+-- with each hit. p_offset: hits passed over, for pages. p_report: true for a first row of rank 0
+-- that holds recall_id and timing alone, whatever was found.
 -- p_as_of_belief: what was believed then: versions, statuses, relations, and what had been said;
 -- p_as_of_world: the versions that speak of that day (39_history). Either makes text, type, status,
 -- importance, confidence and sources those of then (events among them with their status then);
@@ -263,12 +288,22 @@ create or replace function memdb.recall (
   p_include      text[]      default null,
   p_log          boolean     default true,
   p_as_of_belief timestamptz default null,
-  p_as_of_world  timestamptz default null
+  p_as_of_world  timestamptz default null,
+  p_budget_ms    integer     default null,
+  p_tiers        text[]      default null,
+  p_from         timestamptz default null,
+  p_to           timestamptz default null,
+  p_entities     text[]      default null,
+  p_topic        bigint      default null,
+  p_metadata     jsonb       default null,
+  p_expand       text        default null,
+  p_offset       integer     default 0,
+  p_report       boolean     default false
 )
   returns table (
     rank integer, memory_id bigint, version integer, event_id bigint, score real, text text, summary text, type text,
     status text, namespace text, user_id text, agent_id text, importance real, confidence real, occurred_at timestamptz,
-    legs jsonb, sources jsonb, recall_id bigint)
+    legs jsonb, sources jsonb, recall_id bigint, reasons jsonb, timing jsonb)
   language plpgsql volatile rows 10
   set search_path = pg_catalog, memdb, pg_temp
   set plan_cache_mode = force_generic_plan
@@ -283,7 +318,8 @@ begin
          array_agg(c.score) as scores, array_agg(c.legs) as legs
     into v_hits
     from memdb._recall_candidates(p_tenant, p_query, p_vector, p_namespaces, p_user, p_agent, p_session, p_types, p_k, p_legs,
-           p_hops, p_include, p_as_of_belief, p_as_of_world) c;
+           p_hops, p_include, p_as_of_belief, p_as_of_world, p_budget_ms, p_tiers, p_from, p_to, p_entities, p_topic,
+           p_metadata, p_expand, p_offset) c;
   if p_log then
     v_id := memdb._log_recall(p_tenant, p_namespaces, p_user, p_agent, p_query,
       jsonb_strip_nulls(jsonb_build_object('session', p_session, 'types', p_types, 'k', p_k, 'legs', p_legs, 'hops', p_hops,
@@ -293,6 +329,12 @@ begin
       coalesce((select jsonb_agg(l.legs) from unnest(v_hits.legs) l (legs)), '[]'),
       (1000 * extract(epoch from clock_timestamp() - v_begin))::real);
   end if;
+  if p_report then
+    rank := 0;
+    recall_id := v_id;
+    timing := jsonb_build_object('total_ms', round(1000 * extract(epoch from clock_timestamp() - v_begin), 1));
+    return next;
+  end if;
   return query
     select (row_number() over (order by h.place))::integer, h.memory_id, h.version, h.event_id, h.score,
            coalesce(v.text, nullif(e.text, ''), e.output::text, e.input::text), v.summary, coalesce(v.replaced ->> 'type', m.type, e.kind),
@@ -301,7 +343,7 @@ begin
            coalesce((v.replaced ->> 'occurred_at')::timestamptz, m.occurred_at, e.occurred_at), h.legs,
            coalesce(s.sources, case when e.event_id is not null then jsonb_build_array(jsonb_build_object(
              'event_id', e.event_id, 'kind', e.kind, 'speaker', e.speaker, 'session', o.external_id, 'occurred_at', e.occurred_at,
-             'quote', left(e.text, 1000))) end, '[]'), v_id
+             'quote', left(e.text, 1000))) end, '[]'), v_id, null::jsonb, null::jsonb
       from unnest(v_hits.memory_ids, v_hits.versions, v_hits.event_ids, v_hits.scores, v_hits.legs) with ordinality
            h (memory_id, version, event_id, score, legs, place)
       left join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = h.memory_id
@@ -315,4 +357,4 @@ begin
      where v.memory_id is not null or e.event_id is not null
      order by h.place;
 end $$;
-comment on function memdb.recall (integer, text, real[], text[], text, text, text, text[], integer, text[], integer, text[], boolean, timestamptz, timestamptz) is 'The memories that help to answer a question, best first, each with its sources.';
+comment on function memdb.recall (integer, text, real[], text[], text, text, text, text[], integer, text[], integer, text[], boolean, timestamptz, timestamptz, integer, text[], timestamptz, timestamptz, text[], bigint, jsonb, text, integer, boolean) is 'The memories that help to answer a question, best first, each with its sources.';
