@@ -12,10 +12,10 @@ does nothing until its first operation, or `open`.
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from functools import wraps
 from inspect import Parameter, signature
-from types import TracebackType
+from types import EllipsisType, TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar, cast
 
 import psycopg
@@ -23,6 +23,7 @@ import psycopg
 from memdb import operations
 from memdb.buffer import AsyncBuffer, Buffer
 from memdb.db import AsyncDb, AsyncPool, Db, Options, Pool
+from memdb.hooks import Recorder, StepMaker, make_step
 from memdb.locate import locate
 from memdb.models import Embed, Rerank
 from memdb.pipeline.redact import Redact, redactor
@@ -108,6 +109,7 @@ class _Client:
             redact=_redact(self._settings.redact if redact is None else redact),
         )
         self._is_open = False
+        self._recorder: Recorder | None = None
 
     @property
     def tenant_id(self) -> int:
@@ -131,6 +133,46 @@ class _Client:
     def _reranker(self) -> Rerank:
         assert self._scope.reranker is not None
         return self._scope.reranker
+
+
+    @property
+    def recorder(self) -> Recorder:
+        """What writes the steps of this client; `recorder.pending` is what could not be yet."""
+        if self._recorder is None:
+            self._recorder = Recorder(cast(Any, self))
+        return self._recorder
+
+    def step(
+        self,
+        name: str | None = None,
+        *,
+        kind: str = "tool_call",
+        input: Any = None,
+        session: str | EllipsisType | None = ...,
+        user: str | EllipsisType | None = ...,
+        agent: str | EllipsisType | None = ...,
+        namespace: str | EllipsisType = ...,
+        metadata: Mapping[str, Any] | None = None,
+        extract: bool = False,
+        at_once: bool = False,
+    ) -> StepMaker:
+        """Return a step to enter or to decorate a function with: it becomes one event.
+
+        Input, output, duration, error and the step around it are recorded. What is left out of
+        session, user, agent and namespace is that of the step around it, or else the client's.
+
+        Args:
+            name: default: of a decorated function its name, otherwise the kind.
+            kind: of event, as for `observe`.
+            extract: True where memories are to be made of it.
+            at_once: write it when it begins, and what came of it as a second event; its
+                children are then written as they end. Otherwise a tree of steps is written in
+                one batch when its outermost one ends.
+
+        Raises: nothing while recording: what cannot be written is logged and tried again.
+        """
+        given = {k: v for k, v in locals().items() if k not in ("self", "name")}
+        return make_step(self.recorder, name, **given)
 
 
 def _redact(wanted: Redact | str) -> Redact | None:

@@ -5,6 +5,7 @@
     vectors    an encoder that remembers its vectors between runs
     retrieval  store a data set, ask its questions, score the answers
     cascade    what a correction costs that fells many memories (footprint: memory taken)
+    hooks      what recording a step costs
     statebench what is still believed after facts were superseded, what leaks between scopes
 
 The data sets are not part of memdb: name their files, or their folder in MEMDB_BENCH_DATA.
