@@ -16,6 +16,7 @@ from memdb.commands import (
     demo,
     doctor,
     ingest,
+    keys,
     memories,
     models,
     schema,
@@ -64,7 +65,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (server, schema, memories, ingest, models, worker, doctor, demo, bench):
+for group in (server, keys, schema, memories, ingest, models, worker, doctor, demo, bench):
     group.register(app)
 
 

@@ -12,7 +12,9 @@ does nothing until its first operation, or `open`.
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from functools import wraps
 from inspect import Parameter, signature
 from types import EllipsisType, TracebackType
@@ -92,8 +94,10 @@ class _Client:
         settings: Settings | None,
         has_pool: bool,
         redact: Redact | str | None,
+        session: Mapping[str, str] | None,
     ) -> None:
         self._settings = settings or Settings()
+        self._session = dict(session or {})
         self._dsn = dsn or self._settings.dsn
         # Whoever has the embedded server has it to himself: nobody else would make the tenant.
         is_embedded = self._dsn is None and not has_pool
@@ -126,6 +130,16 @@ class _Client:
         """The reranker in use; None where there is none, and until the client is open."""
         return self._scope.reranker
 
+    def _options(self) -> Options:
+        return Options.from_settings(self._settings).under(self._session, ())
+
+    def _narrowed(self, scope: Mapping[str, Any]) -> Self:
+        """A client like this one, open as this one is, with another scope."""
+        other = copy(self)
+        other._scope = replace(self._scope, **{k: v for k, v in scope.items() if v is not None})
+        other._recorder = None
+        return other
+
     def _encoder(self) -> Embed:
         assert self._scope.encoder is not None
         return self._scope.encoder
@@ -133,7 +147,6 @@ class _Client:
     def _reranker(self) -> Rerank:
         assert self._scope.reranker is not None
         return self._scope.reranker
-
 
     @property
     def recorder(self) -> Recorder:
@@ -200,6 +213,8 @@ class Memory(_Client):
         redact: what is taken out of texts before anything is stored: names such as
             `secrets,email` (see memdb.pipeline.redact), or a function of yours; default
             MEMDB_REDACT.
+        session: settings that each transaction begins with: `role`, and for members of
+            memdb_service `memdb.tenant` and what else it declares.
         settings: instead of the environment.
 
     Raises, when it opens: ServerUnavailable; SchemaMismatch (MD404: run `memdb migrate`);
@@ -220,6 +235,7 @@ class Memory(_Client):
         pool: Pool | Connection | None = None,
         create_tenant: bool | None = None,
         redact: Redact | str | None = None,
+        session: Mapping[str, str] | None = None,
         settings: Settings | None = None,
     ) -> None:
         super().__init__(
@@ -234,6 +250,7 @@ class Memory(_Client):
             settings,
             pool is not None,
             redact,
+            session,
         )
         self._pool = pool
         self._db: Db | None = None
@@ -275,6 +292,29 @@ class Memory(_Client):
         """Return a buffer that writes in batches; use it as a context manager."""
         return Buffer(self, max_items, max_seconds)
 
+    def under(
+        self,
+        session: Mapping[str, str],
+        *,
+        closing: "Sequence[Call[Any]]" = (),
+        namespace: str | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+    ) -> Self:
+        """Return a client on the same connections whose transactions run under other settings.
+
+        For services, which open one client and answer each request with the rights of its caller.
+
+        Args:
+            session: settings of each transaction: `role`, `memdb.tenant`, `memdb.namespaces`.
+            closing: calls each transaction ends with.
+            namespace, user, agent: defaults in the place of this client's.
+        """
+        self.open()
+        other = self._narrowed({"namespace": namespace, "user": user, "agent": agent})
+        other._db = self._connected().under(session, tuple(closing))
+        return other
+
     def run(self, call: Call[Row], *, timeout_ms: int | None = None) -> "tuple[Row, ...]":
         """Run any function of `memdb.calls`; `tenant_id` is its first argument."""
         self.open()
@@ -303,10 +343,10 @@ class Memory(_Client):
 
     def _connect(self) -> Db:
         if isinstance(self._pool, psycopg.Connection):
-            return Db.over(self._pool)
+            return Db.over(self._pool, self._session)
         if self._pool is not None:
-            return Db(self._pool, Options.from_settings(self._settings))
-        return Db.connect(locate(self._dsn, self._settings), self._settings)
+            return Db(self._pool, self._options())
+        return Db.connect(locate(self._dsn, self._settings), self._settings, self._options())
 
     def _connected(self) -> Db:
         assert self._db is not None
@@ -373,6 +413,7 @@ class AsyncMemory(_Client):
         pool: AsyncPool | AsyncConnection | None = None,
         create_tenant: bool | None = None,
         redact: Redact | str | None = None,
+        session: Mapping[str, str] | None = None,
         settings: Settings | None = None,
     ) -> None:
         super().__init__(
@@ -387,6 +428,7 @@ class AsyncMemory(_Client):
             settings,
             pool is not None,
             redact,
+            session,
         )
         self._pool = pool
         self._db: AsyncDb | None = None
@@ -428,6 +470,29 @@ class AsyncMemory(_Client):
         """Return a buffer that writes in batches; use it as an asynchronous context manager."""
         return AsyncBuffer(self, max_items, max_seconds)
 
+    async def under(
+        self,
+        session: Mapping[str, str],
+        *,
+        closing: "Sequence[Call[Any]]" = (),
+        namespace: str | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+    ) -> Self:
+        """Return a client on the same connections whose transactions run under other settings.
+
+        For services, which open one client and answer each request with the rights of its caller.
+
+        Args:
+            session: settings of each transaction: `role`, `memdb.tenant`, `memdb.namespaces`.
+            closing: calls each transaction ends with.
+            namespace, user, agent: defaults in the place of this client's.
+        """
+        await self.open()
+        other = self._narrowed({"namespace": namespace, "user": user, "agent": agent})
+        other._db = self._connected().under(session, tuple(closing))
+        return other
+
     async def run(self, call: Call[Row], *, timeout_ms: int | None = None) -> "tuple[Row, ...]":
         """Run any function of `memdb.calls`; `tenant_id` is its first argument."""
         await self.open()
@@ -456,11 +521,11 @@ class AsyncMemory(_Client):
 
     async def _connect(self) -> AsyncDb:
         if isinstance(self._pool, psycopg.AsyncConnection):
-            return AsyncDb.over(self._pool)
+            return AsyncDb.over(self._pool, self._session)
         if self._pool is not None:
-            return AsyncDb(self._pool, Options.from_settings(self._settings))
+            return AsyncDb(self._pool, self._options())
         dsn = await asyncio.to_thread(locate, self._dsn, self._settings)
-        return AsyncDb.connect(dsn, self._settings)
+        return AsyncDb.connect(dsn, self._settings, self._options())
 
     def _connected(self) -> AsyncDb:
         assert self._db is not None

@@ -22,7 +22,7 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
 )
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import psycopg
@@ -74,18 +74,24 @@ class Options:
     """How calls are run.
 
     `statement_timeout_ms` is the server's own limit on each statement. `session` holds further
-    settings that each transaction starts with, such as `memdb.tenant` for members of
-    memdb_service. `attempts` is how often a transaction is run at most.
+    settings that each transaction starts with, such as `role` and `memdb.tenant` for members of
+    memdb_service. `closing` are calls that each transaction ends with, such as those of an audit.
+    `attempts` is how often a transaction is run at most.
     """
 
     statement_timeout_ms: int | None = None
     session: Mapping[str, str] = field(default_factory=dict[str, str])
+    closing: tuple[Call[Any], ...] = ()
     attempts: int = 6
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "Options":
         """Take from the environment what concerns running calls."""
         return cls(statement_timeout_ms=settings.statement_timeout_ms)
+
+    def under(self, session: Mapping[str, str], closing: tuple[Call[Any], ...]) -> "Options":
+        """The same with further settings, and other closing calls."""
+        return replace(self, session={**self.session, **session}, closing=closing)
 
     def local(self, timeout_ms: int | None) -> dict[str, str]:
         """The settings one transaction starts with."""
@@ -126,13 +132,21 @@ class Db:
         return db
 
     @classmethod
-    def over(cls, connection: Connection) -> "Db":
+    def over(cls, connection: Connection, session: Mapping[str, str] | None = None) -> "Db":
         """Run calls on a connection of the caller, inside its transaction if one is open.
 
         Each transaction is then a savepoint, and nothing is tried again: after a conflict the
         whole transaction must be, which only its owner can do.
         """
-        return cls(_Lent(connection), Options(attempts=1))
+        return cls(_Lent(connection), Options(attempts=1, session=session or {}))
+
+    def under(self, session: Mapping[str, str], closing: tuple[Call[Any], ...] = ()) -> "Db":
+        """Return one over the same pool whose transactions begin and end with something more.
+
+        Args:
+            session: settings that hold in each transaction. closing: calls it ends with.
+        """
+        return Db(self._pool, self._options.under(session, closing))
 
     def run(self, call: Call[Row], *, timeout_ms: int | None = None) -> list[Row]:
         """Run one call as a transaction of its own and return its rows."""
@@ -162,11 +176,12 @@ class Db:
             if self._owned is not None and self._owned.closed:
                 self._owned.open()
             with self._pool.connection() as connection:
-                if is_single and not local and _is_bare(connection):
+                closing = self._options.closing
+                if is_single and not local and not closing and _is_bare(connection):
                     return _drive(connection, body())
                 with connection.transaction():
                     _set_local(connection, local)
-                    return _drive(connection, body())
+                    return _drive(connection, _closed(body(), closing))
 
 
 class AsyncDb:
@@ -188,9 +203,15 @@ class AsyncDb:
         return db
 
     @classmethod
-    def over(cls, connection: AsyncConnection) -> "AsyncDb":
+    def over(
+        cls, connection: AsyncConnection, session: Mapping[str, str] | None = None
+    ) -> "AsyncDb":
         """Run calls on a connection of the caller; see `Db.over`."""
-        return cls(_AsyncLent(connection), Options(attempts=1))
+        return cls(_AsyncLent(connection), Options(attempts=1, session=session or {}))
+
+    def under(self, session: Mapping[str, str], closing: tuple[Call[Any], ...] = ()) -> "AsyncDb":
+        """Return one over the same pool; see `Db.under`."""
+        return AsyncDb(self._pool, self._options.under(session, closing))
 
     async def run(self, call: Call[Row], *, timeout_ms: int | None = None) -> list[Row]:
         """Run one call as a transaction of its own and return its rows."""
@@ -213,11 +234,12 @@ class AsyncDb:
             if self._owned is not None and self._owned.closed:
                 await self._owned.open()
             async with self._pool.connection() as connection:
-                if is_single and not local and _is_bare(connection):
+                closing = self._options.closing
+                if is_single and not local and not closing and _is_bare(connection):
                     return await _drive_async(connection, body())
                 async with connection.transaction():
                     await _set_local_async(connection, local)
-                    return await _drive_async(connection, body())
+                    return await _drive_async(connection, _closed(body(), closing))
 
 
 # --- one connection ------------------------------------------------------------------
@@ -269,6 +291,15 @@ def _pool_arguments(settings: Settings) -> dict[str, Any]:
 def _is_bare(connection: Connection | AsyncConnection) -> bool:
     """Whether a statement sent now is a transaction of its own."""
     return connection.autocommit and (connection.info.transaction_status == TransactionStatus.IDLE)
+
+
+def _closed(
+    calls: Generator[Call[Any], Any, T], closing: tuple[Call[Any], ...]
+) -> Generator[Call[Any], Any, T]:
+    result = yield from calls
+    for call in closing:  # noqa: UP028 (a tuple cannot be sent the rows)
+        yield call
+    return result
 
 
 def _drive(connection: Connection, calls: Generator[Call[Any], Any, T]) -> T:

@@ -4,10 +4,10 @@
     ├── InvalidInput      MD0nn   InvalidArgument MissingSource TooLarge VectorMismatch
     │                             InvalidSpan InvalidTime
     ├── NotFound          MD1nn   TenantNotFound NamespaceNotFound MemoryNotFound EventNotFound
-    │                             ModelNotFound SessionNotFound ReviewNotFound
+    │                             ModelNotFound SessionNotFound ReviewNotFound KeyNotFound
     ├── Conflict          MD2nn   VersionConflict KeyReused ModelConflict LeaseLost TrustConflict
     │                             NameTaken
-    ├── AccessDenied      MD3nn   TenantDenied NamespaceDenied RoleRequired
+    ├── AccessDenied      MD3nn   TenantDenied NamespaceDenied RoleRequired KeyRejected
     ├── NotAvailable      MD4nn   ExtensionMissing PrivilegeMissing ServerUnsuitable SchemaMismatch
     │                             GraphUnavailable
     ├── InvariantBroken   MD9nn
@@ -34,6 +34,8 @@ __all__ = [
     "InvalidSpan",
     "InvalidTime",
     "InvariantBroken",
+    "KeyNotFound",
+    "KeyRejected",
     "KeyReused",
     "LeaseLost",
     "MemdbError",
@@ -194,6 +196,12 @@ class ReviewNotFound(NotFound):
     code = "MD107"
 
 
+class KeyNotFound(NotFound):
+    """There is no such key of the HTTP service."""
+
+    code = "MD109"
+
+
 class Conflict(MemdbError):
     """What is stored contradicts the request."""
 
@@ -254,6 +262,12 @@ class RoleRequired(AccessDenied):
     """Only a member of another database role may do this."""
 
     code = "MD303"
+
+
+class KeyRejected(AccessDenied):
+    """The key of the HTTP service is not known, has expired or was revoked."""
+
+    code = "MD304"
 
 
 class NotAvailable(MemdbError):

@@ -3,7 +3,8 @@
 -- Two walls. Inside definer functions the first statement is _authorize, and every query
 -- carries tenant_id = p_tenant; content leaves only through tables under row security.
 -- A role sees a tenant through role_tenant; members of memdb_operator see all of them;
--- members of memdb_service see the one they declared in memdb.tenant for the transaction.
+-- the HTTP service, a member of memdb_service, declares for each transaction what its caller may
+-- see: memdb.tenant, memdb.namespaces and memdb.agents (one a line), memdb.can_write.
 
 -- _authorize: stop unless the caller may read (or write) the tenant.
 --
@@ -47,26 +48,6 @@ begin
 end $$;
 comment on function memdb._require_operator () is 'Stop unless the caller administers memdb.';
 
--- _namespaces_granted: the namespaces the caller itself may see in a tenant; null means all.
-create or replace function memdb._namespaces_granted (p_tenant integer, p_write boolean)
-  returns integer[]
-  language sql stable security definer
-  set search_path = pg_catalog, memdb, pg_temp
-as $$
-  select case
-    when memdb._is_operator()
-      or exists (select from memdb._grants() g
-                  where g.tenant_id = p_tenant and g.namespaces is null and (g.can_write or not p_write)) then null
-    else (select coalesce(array_agg(distinct n.namespace_id), '{}')
-            from memdb._grants() g
-            cross join unnest(g.namespaces) granted (path)
-            join memdb.namespace n
-              on n.tenant_id = p_tenant
-             and (n.path = granted.path or starts_with(n.path, granted.path || '/'))
-           where g.tenant_id = p_tenant and (g.can_write or not p_write)) end;
-$$;
-comment on function memdb._namespaces_granted (integer, boolean) is 'The namespaces the caller itself may see in a tenant; null means all.';
-
 -- _agent_denied: the namespaces of a tenant an acting agent may not read (or write).
 --
 -- A grant row decides; without one a private namespace belongs to its owner, a public one is
@@ -86,6 +67,45 @@ as $$
        n.visibility = 'shared' or n.owner_agent_id = p_agent or (n.visibility = 'public' and not p_write));
 $$;
 comment on function memdb._agent_denied (integer, text, boolean) is 'The namespaces of a tenant an acting agent may not read (or write).';
+
+-- _namespaces_granted: the namespaces the caller itself may see in a tenant; null means all.
+create or replace function memdb._namespaces_granted (p_tenant integer, p_write boolean)
+  returns integer[]
+  language sql stable security definer
+  set search_path = pg_catalog, memdb, pg_temp
+as $$
+  select case
+    when memdb._is_operator()
+      or memdb._service_agents() is null
+         and exists (select from memdb._grants() g
+                      where g.tenant_id = p_tenant and g.namespaces is null and (g.can_write or not p_write)) then null
+    else (select coalesce(array_agg(distinct n.namespace_id), '{}')
+            from memdb._grants() g
+            join memdb.namespace n on n.tenant_id = p_tenant
+           where g.tenant_id = p_tenant and (g.can_write or not p_write)
+             and (g.namespaces is null
+                  or exists (select from unnest(g.namespaces) granted (path)
+                              where n.path = granted.path or starts_with(n.path, granted.path || '/')))
+             and (memdb._service_agents() is null
+                  or exists (select from unnest(memdb._service_agents()) a (agent_id)
+                              where n.namespace_id <> all (memdb._agent_denied(p_tenant, a.agent_id, p_write))))) end;
+$$;
+comment on function memdb._namespaces_granted (integer, boolean) is 'The namespaces the caller itself may see in a tenant; null means all.';
+
+-- _check_agent: stop where the service may not act as an agent.
+--
+-- Raises MD302. No agent (null) is let through: such a caller sees what its agents see together.
+create or replace function memdb._check_agent (p_agent text)
+  returns void
+  language plpgsql stable
+as $$
+begin
+  if p_agent <> all (memdb._service_agents()) then
+    perform memdb._raise('MD302', 'this key may not act as the agent', jsonb_build_object('agent', left(p_agent, 300)),
+      'An operator makes a key for it: memdb key create --agent NAME.');
+  end if;
+end $$;
+comment on function memdb._check_agent (text) is 'Stop where the service may not act as an agent.';
 
 -- _readable: the namespaces a read may touch; null means the whole tenant.
 --
@@ -108,6 +128,7 @@ declare
   v_asked   integer[];
   v_missing text;
 begin
+  perform memdb._check_agent(p_agent);
   if p_namespaces is null then
     if v_granted is null and v_denied = '{}' then
       return null;
@@ -150,6 +171,7 @@ as $$
 declare
   v_id integer;
 begin
+  perform memdb._check_agent(p_agent);
   select n.namespace_id into v_id from memdb.namespace n where n.tenant_id = p_tenant and n.path = p_namespace;
   if v_id is null and memdb._may_create(p_tenant, p_namespace) then
     begin

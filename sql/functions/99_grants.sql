@@ -17,7 +17,7 @@ begin
   end loop;
 end $$;
 
-grant usage on schema memdb to memdb_reader;
+grant usage on schema memdb to memdb_reader, memdb_service;
 
 -- Content, and the views over it. Not premise, edge, mention, entity_alias, embedding, queues and
 -- statistics: they hold ids and words of namespaces the reader may not see; functions read them.
@@ -31,7 +31,7 @@ grant select on
 grant select on
   memdb.role_tenant, memdb.agent_grant, memdb.policy, memdb.extraction, memdb.justification, memdb.premise, memdb.edge,
   memdb.entity_alias, memdb.mention, memdb.recall, memdb.model_call, memdb.model_usage, memdb.summary, memdb.summary_queue,
-  memdb.rederivation
+  memdb.rederivation, memdb.audit
   to memdb_operator;
 
 -- Functions. A name without a function yet is skipped: files are added one by one, the list is whole.
@@ -102,7 +102,12 @@ begin
         ('_graph_oids', 'memdb_operator'), ('_graph_shown', 'memdb_operator'), ('_has_age_rights', 'memdb_operator'),
         ('_prepare_age', 'memdb_operator'), ('_rebuild_graph', 'memdb_operator'), ('_require_graph', 'memdb_operator'), ('_require_operator', 'memdb_operator'),
         ('_run_cypher', 'memdb_operator'), ('_unbuild_graph', 'memdb_operator'),
+        -- the HTTP service, of itself; its requests run as reader, writer or operator
+        ('find_api_key', 'memdb_service'), ('service_state', 'memdb_service'), ('touch_api_keys', 'memdb_service'),
+        ('close_request', 'memdb_writer'), ('find_request', 'memdb_writer'), ('keep_answer', 'memdb_writer'),
         -- administering
+        ('create_api_key', 'memdb_operator'), ('list_api_keys', 'memdb_operator'), ('list_audit', 'memdb_operator'),
+        ('revoke_api_key', 'memdb_operator'), ('rotate_api_key', 'memdb_operator'),
         ('drop_embedding_model', 'memdb_operator'), ('vector_index_plan', 'memdb_operator'), ('vector_index_progress', 'memdb_operator'),
         ('cypher', 'memdb_operator'), ('rebuild_graph', 'memdb_operator'), ('switch_graph', 'memdb_operator'),
         ('_keep', 'memdb_operator'), ('_refused', 'memdb_operator'), ('_require_operator', 'memdb_operator'),

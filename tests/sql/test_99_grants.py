@@ -112,7 +112,7 @@ READABLE = {
     "memdb_operator": {
         *("role_tenant", "agent_grant", "policy", "extraction", "justification", "premise"),
         *("edge", "entity_alias", "mention", "recall", "rederivation"),
-        *("model_call", "model_usage", "summary", "summary_queue"),
+        *("model_call", "model_usage", "summary", "summary_queue", "audit"),
     },
 }
 
