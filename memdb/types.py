@@ -40,6 +40,7 @@ __all__ = [
     "Source",
     "SupersededMemory",
     "TenantRef",
+    "Topic",
     "TruthChange",
     "Turn",
     "VectorIndex",
@@ -351,6 +352,18 @@ class HealthMetric:
     unit: str
     state: str
     remedy: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A group of memories that are about the same thing; `label` tells it from others."""
+
+    topic_id: int
+    namespace: str
+    label: str
+    entity: str | None
+    members: int
+    changed_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,7 @@ from memdb.calls.read import (
     explain_recall,
     get_memory,
     list_memories,
+    list_topics,
     mark_used,
     memory_as_of,
     neighbours,
@@ -111,6 +112,7 @@ from memdb.calls.upkeep import (
     check_consistency,
     fold_keyword_stats,
     health,
+    refresh_topics,
     verify_tenant,
 )
 from memdb.calls.vector import (
@@ -180,6 +182,7 @@ __all__ = [
     "list_audit",
     "list_embedding_models",
     "list_memories",
+    "list_topics",
     "mark_used",
     "memory_as_of",
     "memory_history",
@@ -200,6 +203,7 @@ __all__ = [
     "record_memories",
     "record_model_call",
     "record_summary",
+    "refresh_topics",
     "register_embedding_model",
     "relate_memories",
     "reopen_review",

@@ -16,6 +16,7 @@ __all__ = [
     "explain_recall",
     "get_memory",
     "list_memories",
+    "list_topics",
     "mark_used",
     "memory_as_of",
     "neighbours",
@@ -202,6 +203,25 @@ def list_memories(
         arg("after", "bigint", after),
         arg("limit", "integer", limit),
         *_as_of(as_of_belief, as_of_world),
+    )
+
+
+def list_topics(
+    tenant: int,
+    namespaces: Sequence[str] | None = None,
+    agent: str | None = None,
+    limit: int = 100,
+    offset: int = 0,
+) -> Call[t.Topic]:
+    """Return the topics of some namespaces, largest first."""
+    return call(
+        "list_topics",
+        t.Topic,
+        arg("tenant", "integer", tenant),
+        arg("namespaces", "text[]", namespaces),
+        arg("agent", "text", agent),
+        arg("limit", "integer", limit),
+        arg("offset", "integer", offset),
     )
 
 

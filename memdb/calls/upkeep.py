@@ -6,7 +6,7 @@ from memdb import types as t
 from memdb.statement import Call, arg, call
 from memdb.truth import Finding, Verdict
 
-__all__ = ["check_consistency", "fold_keyword_stats", "health", "verify_tenant"]
+__all__ = ["check_consistency", "fold_keyword_stats", "health", "refresh_topics", "verify_tenant"]
 
 
 def check_consistency(tenant: int, repair: bool = False) -> Call[Finding]:
@@ -32,6 +32,16 @@ def fold_keyword_stats(tenant: int, limit: int = 1000) -> Call[int]:
 def health(tenant: int | None = None) -> Call[t.HealthMetric]:
     """Return measured values, whether each is well, and what to do if it is not."""
     return call("health", t.HealthMetric, arg("tenant", "integer", tenant))
+
+
+def refresh_topics(tenant: int, limit: int = 500) -> Call[int]:
+    """Put a batch of memories into topics and keep these in order; returns what is left."""
+    return call(
+        "refresh_topics",
+        int,
+        arg("tenant", "integer", tenant),
+        arg("limit", "integer", limit),
+    )
 
 
 def verify_tenant(tenant: int, checks: Sequence[str] | None = None) -> Call[Verdict]:

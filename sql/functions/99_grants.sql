@@ -23,14 +23,14 @@ grant usage on schema memdb to memdb_reader, memdb_service;
 -- statistics: they hold ids and words of namespaces the reader may not see; functions read them.
 grant select on
   memdb.schema_info, memdb.tenant, memdb.namespace, memdb.session, memdb.event, memdb.memory, memdb.memory_version,
-  memdb.belief, memdb.entity, memdb.embedding_model, memdb.assertion, memdb.assessment, memdb.review_item,
+  memdb.belief, memdb.entity, memdb.topic, memdb.embedding_model, memdb.assertion, memdb.assessment, memdb.review_item,
   memdb.memories, memdb.memory_versions, memdb.events, memdb.entities, memdb.open_conflicts
   to memdb_reader;
 
 -- What an administrator needs beside that to look into a tenant.
 grant select on
   memdb.role_tenant, memdb.agent_grant, memdb.policy, memdb.extraction, memdb.justification, memdb.premise, memdb.edge,
-  memdb.entity_alias, memdb.mention, memdb.recall, memdb.model_call, memdb.model_usage, memdb.summary, memdb.summary_queue,
+  memdb.entity_alias, memdb.mention, memdb.memory_topic, memdb.recall, memdb.model_call, memdb.model_usage, memdb.summary, memdb.summary_queue,
   memdb.rederivation, memdb.audit
   to memdb_operator;
 
@@ -71,7 +71,7 @@ begin
         ('explain_memory', 'memdb_reader'), ('explain_memory_json', 'memdb_reader'), ('explain_writing', 'memdb_reader'), ('review_items', 'memdb_reader'), ('export_prov', 'memdb_reader'), ('find_tenant', 'memdb_reader'),
         ('get_memory', 'memdb_reader'), ('health', 'memdb_reader'),
         ('known_events', 'memdb_reader'), ('list_embedding_models', 'memdb_reader'),
-        ('list_memories', 'memdb_reader'), ('memory_as_of', 'memdb_reader'), ('memory_history', 'memdb_reader'),
+        ('list_memories', 'memdb_reader'), ('list_topics', 'memdb_reader'), ('memory_as_of', 'memdb_reader'), ('memory_history', 'memdb_reader'),
         ('neighbours', 'memdb_reader'), ('open_conflicts', 'memdb_reader'), ('read_turns', 'memdb_reader'),
         ('replay_session', 'memdb_reader'),
         ('trace_memory', 'memdb_reader'), ('recall', 'memdb_reader'),
@@ -92,7 +92,7 @@ begin
         ('retry_events', 'memdb_writer'), ('enqueue_embeddings', 'memdb_writer'),
         ('fail_embedding', 'memdb_writer'), ('fold_keyword_stats', 'memdb_writer'),
         ('merge_entities', 'memdb_writer'), ('pending_embeddings', 'memdb_writer'),
-        ('record_embeddings', 'memdb_writer'), ('record_memories', 'memdb_writer'),
+        ('record_embeddings', 'memdb_writer'), ('refresh_topics', 'memdb_writer'), ('record_memories', 'memdb_writer'),
         ('activate_embedding_model', 'memdb_writer'), ('register_embedding_model', 'memdb_writer'), ('relate_memories', 'memdb_writer'),
         ('restore_event', 'memdb_writer'), ('restore_memory', 'memdb_writer'), ('retract_event', 'memdb_writer'),
         ('retract_memory', 'memdb_writer'), ('supersede_memory', 'memdb_writer'),
