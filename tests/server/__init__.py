@@ -1,0 +1,1 @@
+"""Tests on whole servers: the packages the images install, over TCP, with passwords and TLS."""
