@@ -18,9 +18,7 @@ def server() -> Server:
     """The running server."""
     if "MEMDB_SERVER_ROOT" not in os.environ:
         pytest.skip("needs the server of: make server-test")
-    root = DebianRoot(
-        Path(os.environ["MEMDB_SERVER_ROOT"]), int(os.environ["MEMDB_SERVER_MAJOR"])
-    )
+    root = DebianRoot(Path(os.environ["MEMDB_SERVER_ROOT"]), int(os.environ["MEMDB_SERVER_MAJOR"]))
     port = int(os.environ["MEMDB_SERVER_PORT"])
     return Server(root, "main", port, os.environ["MEMDB_SERVER_PASSWORD"])
 

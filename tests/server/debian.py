@@ -74,7 +74,7 @@ class DebianRoot:
             shutil.copy(DOCKER / "postgres/install.sh", self.path / "root")
             self.run("apt-get", "update")
             # The official image has the server; here it is Debian's.
-            packages = [f"postgresql-{self.major}", "openssl", "ssl-cert"]
+            packages = [f"postgresql-{self.major}", "openssl", "ssl-cert", "pgbouncer"]
             # No cluster of Debian's own making, which would start by itself.
             self.run("apt-get", "install", "-y", "--no-install-recommends", "postgresql-common")
             (self.path / "etc/postgresql-common/createcluster.conf").write_text(
