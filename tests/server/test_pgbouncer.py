@@ -17,6 +17,7 @@ from tests.server.debian import Server, free_port
 CLIENTS = 8
 CONNECTIONS = 2
 
+INSIDE = "/tmp/pgbouncer.ini"
 CONFIGURATION = """\
 [databases]
 memdb = host=127.0.0.1 port={server} dbname=memdb pool_size={size}
@@ -49,8 +50,7 @@ def bouncer(prepared: Server) -> Iterator[str]:
         "", host="127.0.0.1", port=port, user="memdb_app", password=PASSWORD, dbname="memdb"
     )
     process = subprocess.Popen(
-        ["chroot", "--userspec=postgres:postgres", root.path]
-        + ["/usr/sbin/pgbouncer", "-q", "/tmp/pgbouncer.ini"]
+        ["chroot", "--userspec=postgres:postgres", root.path, "pgbouncer", "-q", INSIDE]
     )
     try:
         _answers(dsn)
