@@ -197,6 +197,18 @@ begin
 end $$;
 comment on function memdb._check_frame (integer, jsonb, text, text, text, text, jsonb, timestamptz, timestamptz, timestamptz) is 'Refuse a memory of which the times, the metadata or the names around it are out of range; true when it is sound.';
 
+-- _item_hash: what makes two contents the same: of a fact the words, of what has a name of its own every character, and the metadata.
+--
+-- Whoever writes to a name again reads back what he wrote, and not what was there and is like it.
+create or replace function memdb._item_hash (p_text text, p_external_id text, p_metadata jsonb)
+  returns bytea
+  language sql immutable parallel safe
+begin atomic
+  select case when p_external_id is null then memdb._content_hash(p_text)
+              else substring(sha256(convert_to(p_text || E'\x1f' || coalesce(nullif(p_metadata, 'null'), '{}')::text, 'UTF8')) for 16) end;
+end;
+comment on function memdb._item_hash (text, text, jsonb) is 'What makes two contents the same: of a fact the words, of what has a name of its own every character, and the metadata.';
+
 -- _memory_items: a batch of memory objects as typed rows, completed from their sources.
 --
 -- Where the item is silent, namespace, user, agent, speaker and language are those of its first
@@ -240,7 +252,8 @@ begin atomic
            coalesce(i.tier, 'long_term') as tier, coalesce(i.is_pinned, false) as is_pinned, i.valid_from, i.valid_to,
            coalesce(i.occurred_at, h.occurred_at, p_now) as occurred_at, coalesce(h.time_zone, 'UTC') as time_zone,
            coalesce(i.metadata, '{}') as metadata, coalesce(i.method, 'verbatim') as method, i.model, i.vector,
-           coalesce(i.entities, '[]') as entities, coalesce(i.edges, '[]') as edges, memdb._content_hash(i.text) as content_hash,
+           coalesce(i.entities, '[]') as entities, coalesce(i.edges, '[]') as edges,
+           memdb._item_hash(i.text, i.external_id, i.metadata) as content_hash,
            h.session_id, h.sequence, h.event_id, h.trust, coalesce(h.sources, 0) as sources
       from item i
       left join inherited h on h.ordinal = i.ordinal

@@ -24,7 +24,7 @@ grant usage on schema memdb to memdb_reader, memdb_service;
 grant select on
   memdb.schema_info, memdb.tenant, memdb.namespace, memdb.session, memdb.event, memdb.memory, memdb.memory_version,
   memdb.belief, memdb.entity, memdb.topic, memdb.embedding_model, memdb.assertion, memdb.assessment, memdb.review_item,
-  memdb.memories, memdb.memory_versions, memdb.events, memdb.entities, memdb.open_conflicts
+  memdb.expiry, memdb.memories, memdb.memory_versions, memdb.events, memdb.entities, memdb.open_conflicts
   to memdb_reader;
 
 -- What an administrator needs beside that to look into a tenant.
@@ -78,6 +78,9 @@ begin
         ('model_budgets', 'memdb_reader'), ('model_spend', 'memdb_reader'), ('session_context', 'memdb_reader'),
         ('summary_material', 'memdb_reader'),
         ('nearest_memories', 'memdb_reader'),
+        ('find_items', 'memdb_reader'), ('list_items', 'memdb_reader'), ('list_item_namespaces', 'memdb_reader'),
+        ('list_session_events', 'memdb_reader'), ('_filter_flaw', 'memdb_reader'), ('_match_flaw', 'memdb_reader'),
+        ('_meets', 'memdb_reader'), ('_lies_below', 'memdb_reader'), ('_labels_match', 'memdb_reader'),
         -- writing
         ('add_premises', 'memdb_writer'), ('append_events', 'memdb_writer'), ('claim_events', 'memdb_writer'),
         ('claim_rederivations', 'memdb_writer'), ('complete_rederivations', 'memdb_writer'),
@@ -96,6 +99,7 @@ begin
         ('activate_embedding_model', 'memdb_writer'), ('register_embedding_model', 'memdb_writer'), ('relate_memories', 'memdb_writer'),
         ('restore_event', 'memdb_writer'), ('restore_memory', 'memdb_writer'), ('retract_event', 'memdb_writer'),
         ('retract_memory', 'memdb_writer'), ('supersede_memory', 'memdb_writer'),
+        ('set_expiry', 'memdb_writer'), ('renew_expiry', 'memdb_writer'), ('sweep_expired', 'memdb_writer'),
         -- called as the operator by functions that run with its rights
         ('_check_cypher', 'memdb_operator'), ('_graph_end', 'memdb_operator'),
         ('_graph_hides', 'memdb_operator'), ('_graph_is_alive', 'memdb_operator'), ('_graph_is_on', 'memdb_operator'), ('_graph_label_ids', 'memdb_operator'),
