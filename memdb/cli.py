@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from memdb.commands import (
+    backup,
     bench,
     demo,
     doctor,
@@ -65,7 +66,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (server, keys, schema, memories, ingest, models, worker, doctor, demo, bench):
+for group in (server, keys, schema, backup, memories, ingest, models, worker, doctor, demo, bench):
     group.register(app)
 
 

@@ -255,6 +255,22 @@ def render_sql(*, from_revision: str | None = None, vector_schema: str = "public
     return output.getvalue()
 
 
+def prepare_roles(dsn: str) -> None:
+    """Make the extension and the roles a dump refers to, in a database without memdb.
+
+    Raises: as `upgrade`.
+    """
+    try:
+        with psycopg.connect(dsn, application_name="memdb restore") as connection:
+            connection.execute(cast(LiteralString, _LOCK))
+            _execute(connection, "bootstrap.sql", _read(migrations_dir() / "bootstrap.sql"))
+            # The dump brings the schema itself.
+            connection.execute("reset role")
+            connection.execute("drop schema memdb")
+    except psycopg.Error as error:
+        raise _typed(error) from error
+
+
 def uninstall(dsn: str) -> tuple[str, ...]:
     """Drop the schema memdb with everything in it; return the roles that stay.
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from memdb.times import parse_time
@@ -39,6 +40,7 @@ __all__ = [
     "RelatedMemory",
     "Source",
     "SupersededMemory",
+    "TableFingerprint",
     "TenantRef",
     "Topic",
     "TruthChange",
@@ -364,6 +366,15 @@ class Topic:
     entity: str | None
     members: int
     changed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TableFingerprint:
+    """A table, how many rows it has, and a sum over what they say, where that was asked for."""
+
+    table_name: str
+    table_rows: int
+    content_sum: Decimal | int | None
 
 
 @dataclass(frozen=True, slots=True)

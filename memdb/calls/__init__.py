@@ -122,6 +122,7 @@ from memdb.calls.upkeep import (
     fold_keyword_stats,
     health,
     refresh_topics,
+    table_fingerprints,
     verify_tenant,
 )
 from memdb.calls.vector import (
@@ -242,6 +243,7 @@ __all__ = [
     "supersede_memory",
     "sweep_expired",
     "switch_graph",
+    "table_fingerprints",
     "touch_api_keys",
     "trace_memory",
     "vector_index_plan",

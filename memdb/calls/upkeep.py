@@ -6,7 +6,14 @@ from memdb import types as t
 from memdb.statement import Call, arg, call
 from memdb.truth import Finding, Verdict
 
-__all__ = ["check_consistency", "fold_keyword_stats", "health", "refresh_topics", "verify_tenant"]
+__all__ = [
+    "check_consistency",
+    "fold_keyword_stats",
+    "health",
+    "refresh_topics",
+    "table_fingerprints",
+    "verify_tenant",
+]
 
 
 def check_consistency(tenant: int, repair: bool = False) -> Call[Finding]:
@@ -42,6 +49,11 @@ def refresh_topics(tenant: int, limit: int = 500) -> Call[int]:
         arg("tenant", "integer", tenant),
         arg("limit", "integer", limit),
     )
+
+
+def table_fingerprints(contents: bool = False) -> Call[t.TableFingerprint]:
+    """Return how many rows each table of memdb has, and a sum over their contents."""
+    return call("table_fingerprints", t.TableFingerprint, arg("contents", "boolean", contents))
 
 
 def verify_tenant(tenant: int, checks: Sequence[str] | None = None) -> Call[Verdict]:

@@ -117,7 +117,7 @@ begin
         ('_keep', 'memdb_operator'), ('_refused', 'memdb_operator'), ('_require_operator', 'memdb_operator'),
         ('_say', 'memdb_operator'), ('_scratch_tenant', 'memdb_operator'), ('_verify_cascade', 'memdb_operator'),
         ('_verify_consistency', 'memdb_operator'), ('_verify_past', 'memdb_operator'), ('_verify_walls', 'memdb_operator'),
-        ('check_consistency', 'memdb_operator'), ('verify_tenant', 'memdb_operator'), ('create_tenant', 'memdb_operator'), ('grant_agent', 'memdb_operator'), ('grant_role', 'memdb_operator'),
+        ('check_consistency', 'memdb_operator'), ('table_fingerprints', 'memdb_operator'), ('verify_tenant', 'memdb_operator'), ('create_tenant', 'memdb_operator'), ('grant_agent', 'memdb_operator'), ('grant_role', 'memdb_operator'),
         ('set_namespace', 'memdb_operator'), ('set_policy', 'memdb_operator')) g (name, role)
       join pg_proc p on p.pronamespace = 'memdb'::regnamespace and p.proname = g.name
   loop
