@@ -52,6 +52,11 @@ bench: $(VENV)/.runtime ## Measure retrieval: make bench DATA="a.jsonl.gz b.json
 test: $(VENV)/.dev ## Run the tests: make test PYTEST_ARGS="-k recall"
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
+.PHONY: server-test
+server-test: $(VENV)/.dev ## As root on Debian: run the suites on PostgreSQL 18 and 17 with pg_cron and AGE
+	$(BIN)/python -m tests.server.run 18 $(PYTEST_ARGS)
+	$(BIN)/python -m tests.server.run 17 $(PYTEST_ARGS)
+
 .PHONY: lint
 lint: $(VENV)/.dev ## Check style, formatting and types
 	$(BIN)/ruff check .
