@@ -22,6 +22,7 @@ from memdb.commands import (
     models,
     schema,
     server,
+    verify,
     worker,
 )
 from memdb.commands.terminal import out, show_error, show_logs
@@ -66,7 +67,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (server, keys, schema, backup, memories, ingest, models, worker, doctor, demo, bench):
+for group in (
+    server,
+    keys,
+    schema,
+    backup,
+    memories,
+    ingest,
+    models,
+    worker,
+    doctor,
+    verify,
+    demo,
+    bench,
+):
     group.register(app)
 
 
