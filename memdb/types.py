@@ -572,8 +572,8 @@ class ExplainedHit:
     """A hit of a recall with what its place came from, or an expected memory and why it is none.
 
     `step` is returned, or where it fell out: unknown, time, namespace, user, session, type,
-    status, tier, unmatched, depth or cut; `reason` says it in words. `factors` are what the odds
-    were multiplied by.
+    status, tier, entity, topic, metadata, unmatched, depth or cut; `reason` says it in words.
+    `factors` are what the odds were multiplied by.
     """
 
     rank: int | None

@@ -71,12 +71,7 @@ def recall(
         arg("log", "boolean", log),
         *_as_of(as_of_belief, as_of_world),
         arg("budget_ms", "integer", budget_ms),
-        arg("tiers", "text[]", tiers),
-        arg("from", "timestamp with time zone", from_),
-        arg("to", "timestamp with time zone", to),
-        arg("entities", "text[]", entities),
-        arg("topic", "bigint", topic),
-        arg("metadata", "jsonb", None if metadata is None else as_jsonb(metadata)),
+        *_filters(tiers, from_, to, entities, topic, metadata),
         arg("expand", "text", expand),
         arg("offset", "integer", offset),
         arg("report", "boolean", report),
@@ -148,6 +143,12 @@ def explain_recall(
     include: Sequence[str] | None = None,
     as_of_belief: datetime | None = None,
     as_of_world: datetime | None = None,
+    tiers: Sequence[str] | None = None,
+    from_: datetime | None = None,
+    to: datetime | None = None,
+    entities: Sequence[str] | None = None,
+    topic: int | None = None,
+    metadata: Item | None = None,
 ) -> Call[t.ExplainedHit]:
     """Return why recall answers as it does, and where an expected memory fell out."""
     return call(
@@ -167,6 +168,7 @@ def explain_recall(
         arg("hops", "integer", hops),
         arg("include", "text[]", include),
         *_as_of(as_of_belief, as_of_world),
+        *_filters(tiers, from_, to, entities, topic, metadata),
     )
 
 
@@ -326,4 +328,22 @@ def _as_of(belief: datetime | None, world: datetime | None) -> list[Param]:
     return [
         arg("as_of_belief", "timestamp with time zone", belief),
         arg("as_of_world", "timestamp with time zone", world),
+    ]
+
+
+def _filters(
+    tiers: Sequence[str] | None,
+    from_: datetime | None,
+    to: datetime | None,
+    entities: Sequence[str] | None,
+    topic: int | None,
+    metadata: Item | None,
+) -> list[Param]:
+    return [
+        arg("tiers", "text[]", tiers),
+        arg("from", "timestamp with time zone", from_),
+        arg("to", "timestamp with time zone", to),
+        arg("entities", "text[]", entities),
+        arg("topic", "bigint", topic),
+        arg("metadata", "jsonb", None if metadata is None else as_jsonb(metadata)),
     ]

@@ -1,9 +1,10 @@
 """What a model should know to answer, and what it made use of."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import EllipsisType
+from typing import Any
 
 from memdb import calls
 from memdb.errors import NamespaceNotFound
@@ -118,6 +119,12 @@ def explain(
     include: Sequence[str] | None = None,
     as_of_belief: datetime | None = None,
     as_of_world: datetime | None = None,
+    tiers: Sequence[str] | None = None,
+    from_: datetime | None = None,
+    to: datetime | None = None,
+    entities: Sequence[str] | None = None,
+    topic: int | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> Operation[Sequence[ExplainedHit]]:
     """Return why a recall answers as it does, and where an expected memory fell out.
 
@@ -127,7 +134,7 @@ def explain(
     Args:
         expected: the id of a memory that was to be found.
         k, namespaces, user, agent, session, types, legs, hops, include, as_of_belief,
-            as_of_world: as for `recall`.
+            as_of_world, tiers, from_, to, entities, topic, metadata: as for `recall`.
 
     Raises: as `recall`, and VectorMismatch or ModelNotFound where another encoder is active.
     """
@@ -150,6 +157,12 @@ def explain(
         include=include,
         as_of_belief=as_of_belief,
         as_of_world=as_of_world,
+        tiers=tiers,
+        from_=from_,
+        to=to,
+        entities=entities,
+        topic=topic,
+        metadata=metadata,
     )
     return (yield from run(call))
 

@@ -36,30 +36,48 @@ begin atomic
 end;
 comment on function memdb._saturate (double precision) is 'BM25''s law of diminishing returns, (k1 + 1) x / (k1 + x) with k1 = 0.9.';
 
+-- _has_metadata: whether what a version was written with contains something. Found by key.
+create or replace function memdb._has_metadata (p_tenant integer, p_memory bigint, p_version integer, p_metadata jsonb)
+  returns boolean
+  language sql stable parallel safe
+begin atomic
+  select exists (select from memdb.memory_version v
+                  where v.tenant_id = p_tenant and v.memory_id = p_memory and v.version = p_version and v.metadata @> p_metadata);
+end;
+comment on function memdb._has_metadata (integer, bigint, integer, jsonb) is 'Whether what a version was written with contains something. Found by key.';
+
 -- _is_recallable: whether a memory lies in the scope of a recall and passes its filters.
 --
 -- Null means no restriction. p_user sees its own memories and those without a user. p_statuses
--- holds the wanted statuses; archived memories come only where it also holds 'archive'. Every leg
--- asks this of every row, so a further filter is added here and nowhere else.
+-- holds the wanted statuses; archived memories come only where it also holds 'archive'. p_also:
+-- tiers, time, members (of entities or a topic), metadata. Every leg asks this of every row it may
+-- return, so a further filter is added here and nowhere else. Plain, so that the planner inlines it.
 create or replace function memdb._is_recallable (
   p_memory     memdb.memory,
   p_namespaces integer[],
   p_user       text,
   p_sessions   bigint[],
   p_types      text[],
-  p_statuses   text[]
+  p_statuses   text[],
+  p_also       memdb._recall_filter default null
 )
   returns boolean
-  language sql immutable parallel safe
+  language sql stable parallel safe
 begin atomic
   select (p_namespaces is null or (p_memory).namespace_id = any (p_namespaces))
      and (p_user is null or (p_memory).user_id is null or (p_memory).user_id = p_user)
      and (p_sessions is null or (p_memory).session_id = any (p_sessions))
      and (p_types is null or (p_memory).type = any (p_types))
      and (p_memory).status = any (p_statuses)
-     and ((p_memory).tier <> 'archive' or 'archive' = any (p_statuses));
+     and ((p_memory).tier <> 'archive' or 'archive' = any (p_statuses))
+     and ((p_also).tiers is null or (p_memory).tier = any ((p_also).tiers))
+     and ((p_also).from_at is null or (p_memory).occurred_at >= (p_also).from_at)
+     and ((p_also).to_at is null or (p_memory).occurred_at < (p_also).to_at)
+     and ((p_also).members is null or (p_also).members @> (p_memory).memory_id)
+     and ((p_also).metadata is null
+          or memdb._has_metadata((p_memory).tenant_id, (p_memory).memory_id, (p_memory).version, (p_also).metadata));
 end;
-comment on function memdb._is_recallable (memdb.memory, integer[], text, bigint[], text[], text[]) is 'Whether a memory lies in the scope of a recall and passes its filters.';
+comment on function memdb._is_recallable (memdb.memory, integer[], text, bigint[], text[], text[], memdb._recall_filter) is 'Whether a memory lies in the scope of a recall and passes its filters.';
 
 -- _memory_factor: what a memory's own qualities multiply its odds by.
 --

@@ -130,7 +130,8 @@ create or replace function memdb._best_matches (
   p_terms  text[],
   p_idf    double precision[],
   p_mean   double precision,
-  p_limit  integer
+  p_limit  integer,
+  p_also   memdb._recall_filter default null
 )
   returns table (memory_id bigint, version integer, score double precision)
   language plpgsql stable rows 50
@@ -142,13 +143,15 @@ begin
                    unnest(tsvector_to_array(ts_filter(w.keyword, '{a}'))) as term
               from (select v.* from memdb.memory_version v where v.keyword @@ p_query and v.retired_at is null offset 0) v
               cross join lateral (select setweight(v.keyword, 'A', p_terms) as keyword offset 0) w
-             where v.tenant_id = p_tenant and (p_user is null or v.user_id is null or v.user_id = p_user)) x
+             where v.tenant_id = p_tenant and (p_user is null or v.user_id is null or v.user_id = p_user)
+                and ((p_also).members is null or (p_also).members @> v.memory_id)
+                and ((p_also).metadata is null or v.metadata @> (p_also).metadata)) x
       join unnest(p_terms, p_idf) t (term, idf) on t.term = x.term
      group by x.memory_id, x.version, x.length
      order by 3 desc, 1
      limit p_limit;
 end $$;
-comment on function memdb._best_matches (integer, text, tsquery, text[], double precision[], double precision, integer) is 'The best matches of a tsquery by BM25, with the weights given, whatever their state.';
+comment on function memdb._best_matches (integer, text, tsquery, text[], double precision[], double precision, integer, memdb._recall_filter) is 'The best matches of a tsquery by BM25, with the weights given, whatever their state.';
 
 -- _keyword_matches: the best matches of a tsquery by BM25, with the weights given.
 --
@@ -166,6 +169,7 @@ create or replace function memdb._keyword_matches (
   p_idf        double precision[],
   p_mean       double precision,
   p_limit      integer,
+  p_also       memdb._recall_filter default null,
   out memory_ids bigint[],
   out scores     double precision[]
 )
@@ -182,9 +186,9 @@ begin
       into memory_ids, scores, v_seen
       from (select b.memory_id, b.score, m.is_wanted,
                    row_number() over (partition by m.is_wanted order by b.score desc, b.memory_id) as place
-              from memdb._best_matches(p_tenant, p_user, p_query, p_terms, p_idf, p_mean, v_depth) b
+              from memdb._best_matches(p_tenant, p_user, p_query, p_terms, p_idf, p_mean, v_depth, p_also) b
               cross join lateral (
-                select memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
+                select memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also)
                        and m.version = b.version as is_wanted
                   from memdb.memory m
                  where m.tenant_id = p_tenant and m.memory_id = b.memory_id
@@ -193,7 +197,7 @@ begin
     v_depth := v_depth * 8;
   end loop;
 end $$;
-comment on function memdb._keyword_matches (integer, integer[], text, bigint[], text[], text[], tsquery, text[], double precision[], double precision, integer) is 'The best matches of a tsquery by BM25, with the weights given.';
+comment on function memdb._keyword_matches (integer, integer[], text, bigint[], text[], text[], tsquery, text[], double precision[], double precision, integer, memdb._recall_filter) is 'The best matches of a tsquery by BM25, with the weights given.';
 
 -- _count_matches: the best matches in a small scope by BM25, words counted on the way.
 --
@@ -208,6 +212,7 @@ create or replace function memdb._count_matches (
   p_statuses   text[],
   p_terms      text[],
   p_limit      integer,
+  p_also       memdb._recall_filter default null,
   out memory_ids  bigint[],
   out scores      double precision[],
   out idf         double precision[],
@@ -230,7 +235,7 @@ begin
            length(w.keyword) - 3 as length
       from (select v.* from memdb.memory_version v where v.keyword @@ v_query and v.retired_at is null offset 0) v
       cross join lateral (
-        select memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses) as is_wanted
+        select memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also) as is_wanted
           from memdb.memory m
          where m.tenant_id = p_tenant and m.memory_id = v.memory_id and m.version = v.version
         offset 0) m
@@ -259,7 +264,49 @@ begin
          (select a.length from mean a)
     into memory_ids, scores, idf, mean_length;
 end $$;
-comment on function memdb._count_matches (integer, integer[], text, bigint[], text[], text[], text[], integer) is 'The best matches in a small scope by BM25, words counted on the way.';
+comment on function memdb._count_matches (integer, integer[], text, bigint[], text[], text[], text[], integer, memdb._recall_filter) is 'The best matches in a small scope by BM25, words counted on the way.';
+
+-- _chosen_matches: the best matches among the few memories that can pass the filters, with the weights given.
+create or replace function memdb._chosen_matches (
+  p_tenant     integer,
+  p_namespaces integer[],
+  p_user       text,
+  p_sessions   bigint[],
+  p_types      text[],
+  p_statuses   text[],
+  p_terms      text[],
+  p_idf        double precision[],
+  p_mean       double precision,
+  p_limit      integer,
+  p_also       memdb._recall_filter,
+  out memory_ids bigint[],
+  out scores     double precision[]
+)
+  language plpgsql stable
+as $$
+begin
+  select array_agg(b.memory_id order by b.score desc, b.memory_id), array_agg(b.score order by b.score desc, b.memory_id)
+    into memory_ids, scores
+    from (select x.memory_id, memdb._saturate(memdb._presence(x.length, p_mean)) * sum(t.idf) as score
+            from (select m.memory_id, length(v.keyword) - 3 as length, unnest(tsvector_to_array(ts_filter(v.keyword, '{a}'))) as term
+                    from unnest((p_also).chosen) c (id)
+                    cross join lateral (
+                      select m.memory_id, m.version
+                        from memdb.memory m
+                       where m.tenant_id = p_tenant and m.memory_id = c.id
+                         and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also)
+                      offset 0) m
+                    cross join lateral (
+                      select setweight(v.keyword, 'A', p_terms) as keyword
+                        from memdb.memory_version v
+                       where v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
+                      offset 0) v) x
+            join unnest(p_terms, p_idf) t (term, idf) on t.term = x.term
+           group by x.memory_id, x.length
+           order by 2 desc, 1
+           limit p_limit) b;
+end $$;
+comment on function memdb._chosen_matches (integer, integer[], text, bigint[], text[], text[], text[], double precision[], double precision, integer, memdb._recall_filter) is 'The best matches among the few memories that can pass the filters, with the weights given.';
 
 -- _beating_query: the tsquery text of what could still reach a score without the terms already used.
 --
@@ -317,6 +364,7 @@ create or replace function memdb._search_matches (
   p_holding    double precision[],
   p_mean       double precision,
   p_limit      integer,
+  p_also       memdb._recall_filter default null,
   out memory_ids bigint[],
   out scores     double precision[]
 )
@@ -348,7 +396,7 @@ begin
     end if;
     v_found := memdb._keyword_matches(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses,
       (v_scope || '&(' || v_query || ')' || coalesce('&!' || memdb._any_term(p_terms[1:v_before]), ''))::tsquery,
-      p_terms, p_idf, p_mean, p_limit);
+      p_terms, p_idf, p_mean, p_limit, p_also);
     select array_agg(b.memory_id order by b.score desc, b.memory_id), array_agg(b.score order by b.score desc, b.memory_id)
       into memory_ids, scores
       from (select u.memory_id, u.score
@@ -361,7 +409,7 @@ begin
     v_budget := v_budget * least(16, greatest(4, 2.0 * p_limit / greatest(cardinality(memory_ids), 1)));
   end loop;
 end $$;
-comment on function memdb._search_matches (integer, integer[], text, bigint[], text[], text[], text[], double precision[], double precision[], double precision, integer) is 'The best matches in a large scope by BM25, with the word counts given.';
+comment on function memdb._search_matches (integer, integer[], text, bigint[], text[], text[], text[], double precision[], double precision[], double precision, integer, memdb._recall_filter) is 'The best matches in a large scope by BM25, with the word counts given.';
 
 -- _keyword_leg: the best matches of a query by BM25, and the statistics they were judged by.
 --
@@ -377,6 +425,7 @@ create or replace function memdb._keyword_leg (
   p_statuses   text[],
   p_terms      text[],
   p_limit      integer,
+  p_also       memdb._recall_filter default null,
   out memory_ids  bigint[],
   out scores      double precision[],
   out terms       text[],
@@ -401,7 +450,7 @@ begin
   v_known := memdb._scope_statistics(p_tenant, p_namespaces, p_terms);
   if coalesce(v_known.documents, 0) < 500 or v_known.queued > v_known.documents / 4 then
     terms := p_terms[1:64];
-    v_found := memdb._count_matches(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, terms, p_limit);
+    v_found := memdb._count_matches(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, terms, p_limit, p_also);
     memory_ids := v_found.memory_ids;
     scores := v_found.scores;
     idf := v_found.idf;
@@ -418,9 +467,14 @@ begin
     from (select t.term, t.holding, row_number() over (order by t.holding, t.term) as place
             from unnest(p_terms, v_known.holding) t (term, holding)) r
    where r.place <= 64;
-  v_found := memdb._search_matches(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, terms, idf, v_holding,
-    mean_length, p_limit);
+  if (p_also).chosen is not null then
+    v_found := memdb._chosen_matches(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, terms, idf, mean_length,
+      p_limit, p_also);
+  else
+    v_found := memdb._search_matches(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, terms, idf, v_holding,
+      mean_length, p_limit, p_also);
+  end if;
   memory_ids := v_found.memory_ids;
   scores := v_found.scores;
 end $$;
-comment on function memdb._keyword_leg (integer, integer[], text, bigint[], text[], text[], text[], integer) is 'The best matches of a query by BM25, and the statistics they were judged by.';
+comment on function memdb._keyword_leg (integer, integer[], text, bigint[], text[], text[], text[], integer, memdb._recall_filter) is 'The best matches of a query by BM25, and the statistics they were judged by.';

@@ -88,14 +88,17 @@ comment on function memdb._ann_name (integer, integer, integer) is 'The name of 
 -- An index that is being built, or whose build failed, is not valid and not used.
 create or replace function memdb._ann_scopes (p_tenant integer, p_model integer)
   returns integer[]
-  language sql stable
-begin atomic
-  select coalesce(array_agg(split_part(c.relname, '_', 5)::integer), '{}')
-    from pg_catalog.pg_index i
-    join pg_catalog.pg_class c on c.oid = i.indexrelid
-   where i.indrelid = 'memdb.embedding'::regclass and i.indisvalid
-     and starts_with(c.relname, format('embedding_ann_%s_%s_', p_tenant, p_model));
-end;
+  language plpgsql stable
+as $$
+begin
+  -- Not a SQL function: its plan would be made anew in every recall.
+  return (
+    select coalesce(array_agg(split_part(c.relname, '_', 5)::integer), '{}')
+      from pg_catalog.pg_index i
+      join pg_catalog.pg_class c on c.oid = i.indexrelid
+     where i.indrelid = 'memdb.embedding'::regclass and i.indisvalid
+       and starts_with(c.relname, format('embedding_ann_%s_%s_', p_tenant, p_model)));
+end $$;
 comment on function memdb._ann_scopes (integer, integer) is 'The namespaces of a tenant that have an index of a model ready for use; 0 is the whole tenant.';
 
 -- _owned_rows: how many vectors of a scope are a user's or nobody's, counted up to p_most.
@@ -126,7 +129,8 @@ comment on function memdb._owned_rows (integer, integer[], text, integer, intege
 -- indexes: the scopes whose index is searched, 0 the whole tenant's, empty where every row is
 -- measured; rest: the namespaces measured beside them. A session, and a user who owns little, are
 -- measured. A list of namespaces is searched one by one, unless they are more than 8, or hold too much
--- without an index: then in the tenant's index, if at least a twentieth of it is theirs.
+-- without an index: then in the tenant's index, if at least a twentieth of it is theirs. Few chosen
+-- memories are measured.
 create or replace function memdb._vector_strategy (
   p_tenant     integer,
   p_namespaces integer[],
@@ -134,6 +138,7 @@ create or replace function memdb._vector_strategy (
   p_sessions   bigint[],
   p_model      integer,
   p_vector     halfvec,
+  p_also       memdb._recall_filter default null,
   out indexes integer[],
   out rest    integer[]
 )
@@ -141,7 +146,7 @@ create or replace function memdb._vector_strategy (
 as $$
 declare
   v_rows   integer := memdb._ann_rows(vector_dims(p_vector));
-  v_have   integer[] := case when p_sessions is null then memdb._ann_scopes(p_tenant, p_model) else '{}' end;
+  v_have   integer[] := case when p_sessions is null and (p_also).chosen is null then memdb._ann_scopes(p_tenant, p_model) else '{}' end;
   v_within integer[] := p_namespaces;
   v_sizes  record;
 begin
@@ -169,13 +174,14 @@ begin
     end if;
   end if;
 end $$;
-comment on function memdb._vector_strategy (integer, integer[], text, bigint[], integer, halfvec) is 'How the nearest vectors of a scope are found.';
+comment on function memdb._vector_strategy (integer, integer[], text, bigint[], integer, halfvec, memdb._recall_filter) is 'How the nearest vectors of a scope are found.';
 
 -- _nearest_exact: the nearest vectors of a scope, every one of them measured.
 --
 -- Rows of embedding repeat what never changes (namespace, user, type), so these filters cost no
--- look-up; a session is few rows, found by its own index; the caller applies the rest. `+ 0` keeps
--- the planner from answering with a nearest-neighbour index. Dynamic, so that it is planned for
+-- look-up; a session and what few memories were chosen are found by key; the caller applies the rest.
+-- Up to 768 dimensions embedding_scope_idx holds the vectors themselves, those of a scope side by
+-- side. `+ 0` keeps the planner from answering with a nearest-neighbour index. Dynamic, so that it is planned for
 -- these very namespaces: a plan for any of them takes a small one for a tenth of the table, and
 -- reads it all.
 create or replace function memdb._nearest_exact (
@@ -186,7 +192,8 @@ create or replace function memdb._nearest_exact (
   p_types      text[],
   p_model      integer,
   p_vector     halfvec,
-  p_limit      integer
+  p_limit      integer,
+  p_also       memdb._recall_filter default null
 )
   returns table (memory_id bigint, version integer, similarity double precision)
   language plpgsql stable rows 50
@@ -194,16 +201,22 @@ as $$
 declare
   c_scope constant text := 'select e.memory_id, e.version, (e.vector <#> $3) + 0 as distance from memdb.embedding e'
     || ' where e.tenant_id = $1 and e.model_id = $2'
+    || case when vector_dims(p_vector) <= 768 then ' and vector_dims(e.vector) <= 768' else '' end
     || case when p_namespaces is not null or p_user is not null then ' and e.namespace_id = any ($4)' else '' end
-    || case when p_types is not null then ' and e.type = any ($5)' else '' end;
+    || case when p_types is not null then ' and e.type = any ($5)' else '' end
+    || case when (p_also).members is not null then ' and $8 @> e.memory_id' else '' end;
 begin
-  if p_sessions is not null then
+  if p_sessions is not null or (p_also).chosen is not null then
     return query
       select m.memory_id, m.version, -(e.vector <#> p_vector)
-        from memdb.memory m
+        from (select c.id from unnest((p_also).chosen) c (id)
+              union all
+              select s.memory_id from memdb.memory s
+               where (p_also).chosen is null and s.tenant_id = p_tenant and s.session_id = any (p_sessions)) c (id)
+        join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = c.id
         join memdb.embedding e
           on e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = m.memory_id and e.version = m.version
-       where m.tenant_id = p_tenant and m.session_id = any (p_sessions)
+       where (p_namespaces is null or m.namespace_id = any (p_namespaces))
        order by 3 desc, 1
        limit p_limit;
     return;
@@ -216,9 +229,9 @@ begin
     using p_tenant, p_model, p_vector,
           coalesce(p_namespaces, case when p_user is not null then array(
             select n.namespace_id from memdb.namespace n where n.tenant_id = p_tenant) end),
-          p_types, p_user, p_limit;
+          p_types, p_user, p_limit, (p_also).members;
 end $$;
-comment on function memdb._nearest_exact (integer, integer[], text, bigint[], text[], integer, halfvec, integer) is 'The nearest vectors of a scope, every one of them measured.';
+comment on function memdb._nearest_exact (integer, integer[], text, bigint[], text[], integer, halfvec, integer, memdb._recall_filter) is 'The nearest vectors of a scope, every one of them measured.';
 
 -- _nearest_cold: the nearest vectors of archived memories, every one of them measured.
 create or replace function memdb._nearest_cold (
@@ -230,7 +243,8 @@ create or replace function memdb._nearest_cold (
   p_statuses   text[],
   p_model      integer,
   p_vector     halfvec,
-  p_limit      integer
+  p_limit      integer,
+  p_also       memdb._recall_filter default null
 )
   returns table (memory_id bigint, version integer, similarity double precision)
   language sql stable rows 50
@@ -239,11 +253,11 @@ begin atomic
     from memdb.embedding_cold e
     join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = e.memory_id and m.version = e.version
    where e.tenant_id = p_tenant and e.model_id = p_model
-     and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
+     and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also)
    order by 3 desc, 1
    limit p_limit;
 end;
-comment on function memdb._nearest_cold (integer, integer[], text, bigint[], text[], text[], integer, halfvec, integer) is 'The nearest vectors of archived memories, every one of them measured.';
+comment on function memdb._nearest_cold (integer, integer[], text, bigint[], text[], text[], integer, halfvec, integer, memdb._recall_filter) is 'The nearest vectors of archived memories, every one of them measured.';
 
 -- _nearest_indexed: what the indexes of a strategy find: of each the p_limit nearest, and of these what passes the filters.
 --
@@ -259,7 +273,8 @@ create or replace function memdb._nearest_indexed (
   p_model      integer,
   p_vector     halfvec,
   p_indexes    integer[],
-  p_limit      integer
+  p_limit      integer,
+  p_also       memdb._recall_filter default null
 )
   returns table (memory_id bigint, version integer, similarity double precision)
   language plpgsql stable rows 50
@@ -282,16 +297,16 @@ begin
       select n.memory_id, n.version, n.similarity
         from near n
        where ($2 is null or n.namespace_id = any ($2)) and ($3 is null or n.user_id is null or n.user_id = $3)
-         and ($4 is null or n.type = any ($4))
+         and ($4 is null or n.type = any ($4)) and ($5 is null or $5 @> n.memory_id)
       union all
       select null, null, case when count(*) < %5$s then 2 else min(n.similarity) end from near n
       $sql$,
       p_tenant, p_model, case when v_namespace > 0 then ' and e.namespace_id = ' || v_namespace else '' end,
       vector_dims(p_vector), p_limit)
-      using p_vector, p_namespaces, p_user, p_types;
+      using p_vector, p_namespaces, p_user, p_types, (p_also).members;
   end loop;
 end $$;
-comment on function memdb._nearest_indexed (integer, integer[], text, text[], integer, halfvec, integer[], integer) is 'What the indexes of a strategy find: of each the p_limit nearest, and of these what passes the filters.';
+comment on function memdb._nearest_indexed (integer, integer[], text, text[], integer, halfvec, integer[], integer, memdb._recall_filter) is 'What the indexes of a strategy find: of each the p_limit nearest, and of these what passes the filters.';
 
 -- _vector_leg: the memories nearest to the query, best first, with their cosine.
 --
@@ -309,6 +324,7 @@ create or replace function memdb._vector_leg (
   p_model      integer,
   p_vector     halfvec,
   p_limit      integer,
+  p_also       memdb._recall_filter default null,
   out memory_ids bigint[],
   out scores     double precision[]
 )
@@ -322,7 +338,7 @@ begin
   if p_limit < 1 or p_vector is null then
     return;
   end if;
-  v_how := memdb._vector_strategy(p_tenant, p_namespaces, p_user, p_sessions, p_model, p_vector);
+  v_how := memdb._vector_strategy(p_tenant, p_namespaces, p_user, p_sessions, p_model, p_vector, p_also);
   for v_try in 1 .. 100 loop
     select array_agg(r.memory_id order by r.place) filter (where r.is_wanted and r.place <= p_limit),
            array_agg(r.similarity order by r.place) filter (where r.is_wanted and r.place <= p_limit),
@@ -333,19 +349,20 @@ begin
       from (select n.source, n.memory_id, n.similarity, m.is_wanted,
                    row_number() over (partition by m.is_wanted order by n.similarity desc, n.memory_id) as place
               from (select 1 as source, i.*
-                      from memdb._nearest_indexed(p_tenant, p_namespaces, p_user, p_types, p_model, p_vector, v_how.indexes, v_depth) i
+                      from memdb._nearest_indexed(p_tenant, p_namespaces, p_user, p_types, p_model, p_vector, v_how.indexes, v_depth,
+                             p_also) i
                     union all
                     select 2, x.*
                       from memdb._nearest_exact(p_tenant, case when v_how.indexes = '{}' then p_namespaces else v_how.rest end,
-                             p_user, p_sessions, p_types, p_model, p_vector, v_depth) x
+                             p_user, p_sessions, p_types, p_model, p_vector, v_depth, p_also) x
                      where v_how.indexes = '{}' or v_how.rest <> '{}'
                     union all
                     select 3, c.*
                       from memdb._nearest_cold(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_model,
-                             p_vector, v_depth) c
+                             p_vector, v_depth, p_also) c
                      where 'archive' = any (p_statuses)) n
               left join lateral (
-                select memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
+                select memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also)
                        and m.version = n.version as is_wanted
                   from memdb.memory m
                  where m.tenant_id = p_tenant and m.memory_id = n.memory_id
@@ -358,4 +375,4 @@ begin
     end if;
   end loop;
 end $$;
-comment on function memdb._vector_leg (integer, integer[], text, bigint[], text[], text[], integer, halfvec, integer) is 'The memories nearest to the query, best first, with their cosine.';
+comment on function memdb._vector_leg (integer, integer[], text, bigint[], text[], text[], integer, halfvec, integer, memdb._recall_filter) is 'The memories nearest to the query, best first, with their cosine.';

@@ -20,7 +20,8 @@ create or replace function memdb._next_to (
   p_types      text[],
   p_statuses   text[],
   p_memory     memdb.memory,
-  p_reach      integer
+  p_reach      integer,
+  p_also       memdb._recall_filter default null
 )
   returns setof memdb.memory
   language sql stable rows 4
@@ -28,14 +29,14 @@ begin atomic
   (select m.* from memdb.memory m
     where m.tenant_id = p_tenant and m.session_id = (p_memory).session_id and m.sequence <= (p_memory).sequence
       and (m.sequence, m.memory_id) < ((p_memory).sequence, (p_memory).memory_id)
-      and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
+      and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also)
     order by m.sequence desc, m.memory_id desc
     limit p_reach)
   union all
   (select m.* from memdb.memory m
     where m.tenant_id = p_tenant and m.session_id = (p_memory).session_id and m.sequence >= (p_memory).sequence
       and (m.sequence, m.memory_id) > ((p_memory).sequence, (p_memory).memory_id)
-      and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
+      and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also)
     order by m.sequence, m.memory_id
     limit p_reach)
   union all
@@ -49,7 +50,7 @@ begin atomic
             limit 50) m
     where m.session_id is null and m.type in ('observation', 'action', 'result')
       and m.user_id is not distinct from (p_memory).user_id
-      and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
+      and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also)
     order by m.occurred_at desc, m.memory_id desc
     limit p_reach)
   union all
@@ -63,11 +64,11 @@ begin atomic
             limit 50) m
     where m.session_id is null and m.type in ('observation', 'action', 'result')
       and m.user_id is not distinct from (p_memory).user_id
-      and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
+      and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also)
     order by m.occurred_at, m.memory_id
     limit p_reach);
 end;
-comment on function memdb._next_to (integer, integer[], text, bigint[], text[], text[], memdb.memory, integer) is 'Up to p_reach memories on either side of one.';
+comment on function memdb._next_to (integer, integer[], text, bigint[], text[], text[], memdb.memory, integer, memdb._recall_filter) is 'Up to p_reach memories on either side of one.';
 
 -- _context_rows: the keyword leg's hits with their neighbours, and the nearest vectors, in reading order.
 --
@@ -89,6 +90,7 @@ create or replace function memdb._context_rows (
   p_width      integer,
   p_belief_at  timestamptz default null,
   p_world_at   timestamptz default null,
+  p_also       memdb._recall_filter default null,
   out memory_ids  bigint[],
   out versions    integer[],
   out occurred_at timestamptz[],
@@ -108,7 +110,7 @@ begin
      where v_is_now
     union all
     select m from memdb._memories_then(p_tenant, p_hits, p_namespaces, p_user, p_sessions, p_types, p_statuses,
-                                       p_belief_at, p_world_at) m
+                                       p_belief_at, p_world_at, p_also) m
      where not v_is_now),
   found as (
     select (h.m).memory_id, (h.m).version, (h.m).occurred_at, (h.m).namespace_id, (h.m).session_id, (h.m).sequence, (h.m).user_id,
@@ -118,14 +120,14 @@ begin
     select n.memory_id, n.version, n.occurred_at, n.namespace_id, n.session_id, n.sequence, n.user_id,
            memdb._memory_factor(n.importance, n.confidence, n.trust, n.status, n.tier), false
       from hit h
-      cross join lateral memdb._next_to(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, h.m, p_width + 1) n
+      cross join lateral memdb._next_to(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, h.m, p_width + 1, p_also) n
      where p_width > 0 and v_is_now
     union all
     select n.memory_id, n.version, n.occurred_at, n.namespace_id, n.session_id, n.sequence, n.user_id,
            memdb._memory_factor(n.importance, n.confidence, n.trust, n.status, n.tier), false
       from hit h
       cross join lateral memdb._next_then(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, h.m, p_width + 1,
-                                          p_belief_at, p_world_at) n
+                                          p_belief_at, p_world_at, p_also) n
      where p_width > 0 and not v_is_now),
   -- A line is a session, or what one user has in a namespace without one; spot is the place in it.
   ordered as (
@@ -156,14 +158,14 @@ begin
            memdb._memory_factor(m.importance, m.confidence, m.trust, m.status, m.tier),
            -(p_width + 1) * array_position(p_nearest, m.memory_id), false
       from memdb._memories_then(p_tenant, p_nearest, p_namespaces, p_user, p_sessions, p_types, p_statuses,
-                                p_belief_at, p_world_at) m
+                                p_belief_at, p_world_at, p_also) m
      where not v_is_now and not exists (select from placed p where p.memory_id = m.memory_id))
   select array_agg(k.memory_id), array_agg(k.version), array_agg(k.occurred_at), array_agg(k.namespace_id),
          array_agg(k.factor), array_agg(k.place), array_agg(k.by_hit)
     into memory_ids, versions, occurred_at, namespaces, factors, places, by_hit
     from kept k;
 end $$;
-comment on function memdb._context_rows (integer, integer[], text, bigint[], text[], text[], bigint[], bigint[], integer, timestamptz, timestamptz) is 'The keyword leg''s hits with their neighbours, and the nearest vectors, in reading order.';
+comment on function memdb._context_rows (integer, integer[], text, bigint[], text[], text[], bigint[], bigint[], integer, timestamptz, timestamptz, memdb._recall_filter) is 'The keyword leg''s hits with their neighbours, and the nearest vectors, in reading order.';
 
 -- _window_scores: BM25 of memories over what they and their neighbours hold together.
 --
@@ -197,7 +199,8 @@ begin
         offset 0) v),
   term as materialized (
     select t.* from unnest(p_terms, p_idf) with ordinality t (term, idf, number)),
-  held as (
+  -- Once: joined below with every step, it would unpack the keywords of every row for each of them.
+  held as materialized (
     select x.place, t.number, memdb._presence(x.length, p_mean) as weight
       from (select r.place, length(r.keyword) - r.scope as length, unnest(tsvector_to_array(ts_filter(r.keyword, '{a}'))) as term
               from row r) x

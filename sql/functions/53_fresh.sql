@@ -19,6 +19,7 @@ create or replace function memdb._fresh_leg (
   p_mean       double precision,
   p_limit      integer,
   p_belief_at  timestamptz default null,
+  p_also       memdb._recall_filter default null,
   out event_ids bigint[],
   out scores    double precision[]
 )
@@ -53,6 +54,8 @@ begin
       from open o
      where (p_user is null or o.user_id is null or o.user_id = p_user)
        and (p_sessions is null or o.session_id = any (p_sessions))
+       and ((p_also).from_at is null or o.occurred_at >= (p_also).from_at)
+       and ((p_also).to_at is null or o.occurred_at < (p_also).to_at)
        and lower(normalize(concat_ws(' ', o.speaker, o.text), nfkc)) like any ((select w.patterns from word w)::text[])
        and not exists (select from memdb.premise p
                         where p.tenant_id = p_tenant and p.event_id = o.event_id
@@ -75,4 +78,4 @@ begin
     into event_ids, scores
     from scored s;
 end $$;
-comment on function memdb._fresh_leg (integer, integer[], text, bigint[], text[], double precision[], double precision, integer, timestamptz) is 'The newest unextracted events of a scope that hold terms of the query, with their BM25.';
+comment on function memdb._fresh_leg (integer, integer[], text, bigint[], text[], double precision[], double precision, integer, timestamptz, memdb._recall_filter) is 'The newest unextracted events of a scope that hold terms of the query, with their BM25.';

@@ -145,6 +145,7 @@ create or replace function memdb._graph_leg (
   p_hops       integer,
   p_belief_at  timestamptz default null,
   p_world_at   timestamptz default null,
+  p_also        memdb._recall_filter default null,
   out memory_ids bigint[],
   out versions   integer[],
   out scores     double precision[]
@@ -176,11 +177,11 @@ begin
               cross join lateral (
                 select m.version from memdb.memory m
                  where m.tenant_id = p_tenant and m.memory_id = t.memory_id and v_is_now
-                   and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses)
+                   and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also)
                 union all
                 select m.version
                   from memdb._memories_then(p_tenant, array[t.memory_id], p_namespaces, p_user, p_sessions, p_types, p_statuses,
-                                            p_belief_at, p_world_at) m
+                                            p_belief_at, p_world_at, p_also) m
                  where not v_is_now
                 offset 0) m
              order by t.score desc, t.memory_id
@@ -193,7 +194,7 @@ begin
     v_odds := v_next.scores;
   end loop;
 end $$;
-comment on function memdb._graph_leg (integer, integer[], text, bigint[], text[], text[], bigint[], double precision[], integer, timestamptz, timestamptz) is 'Memories tied to the best hits, with a share of their odds.';
+comment on function memdb._graph_leg (integer, integer[], text, bigint[], text[], text[], bigint[], double precision[], integer, timestamptz, timestamptz, memdb._recall_filter) is 'Memories tied to the best hits, with a share of their odds.';
 
 -- _leg: rank and score of a hit in one leg, as recall shows them; null where the leg did not find it.
 create or replace function memdb._leg (p_rank bigint, p_score double precision)
@@ -204,74 +205,88 @@ begin atomic
 end;
 comment on function memdb._leg (bigint, double precision) is 'Rank and score of a hit in one leg, as recall shows them; null where the leg did not find it.';
 
--- _ranked: the p_k best of everything the legs found.
+-- _scored: the pool with its scores, best first.
 --
--- S = z(keyword) + 0.6 z(closeness) + bonus over the pool, then the graph leg from the ten best;
--- score = 1 / (1 + exp(-S)). Equal scores come in order of id, so the same call gives the same
--- order. Arguments up to p_statuses are the scope and its filters, then come the arrays of
--- _context_rows, _window_scores, and each leg.
-create or replace function memdb._ranked (
-  p_tenant         integer,
-  p_namespaces     integer[],
-  p_user           text,
-  p_sessions       bigint[],
-  p_types          text[],
-  p_statuses       text[],
-  p_agent          text,
-  p_query          text,
-  p_memory_ids     bigint[],
-  p_versions       integer[],
-  p_occurred_at    timestamptz[],
-  p_in             integer[],
-  p_factors        double precision[],
-  p_places         bigint[],
-  p_by_hit         boolean[],
-  p_windowed       double precision[],
-  p_causes         bigint[],
-  p_asks           boolean[],
-  p_keyword_ids    bigint[],
-  p_keyword_scores double precision[],
-  p_near_ids       bigint[],
-  p_near_scores    double precision[],
-  p_model          integer,
-  p_vector         halfvec,
-  p_width          integer,
-  p_from_at        timestamptz[],
-  p_to_at          timestamptz[],
-  p_worth          double precision[],
-  p_event_ids      bigint[],
-  p_fresh_scores   double precision[],
-  p_hops           integer,
-  p_depth          integer,
-  p_k              integer,
-  p_belief_at      timestamptz,
-  p_world_at       timestamptz
+-- S = z(keyword) + 0.6 z(closeness) + bonus over the pool. Arguments are those of _pool. Equal scores
+-- come in order of id, so the same call gives the same order.
+create or replace function memdb._scored (
+  p_tenant      integer,
+  p_namespaces  integer[],
+  p_agent       text,
+  p_query       text,
+  p_memory_ids  bigint[],
+  p_versions    integer[],
+  p_occurred_at timestamptz[],
+  p_in          integer[],
+  p_factors     double precision[],
+  p_places      bigint[],
+  p_by_hit      boolean[],
+  p_keyword     double precision[],
+  p_causes      bigint[],
+  p_asks        boolean[],
+  p_nearest     bigint[],
+  p_similarity  double precision[],
+  p_model       integer,
+  p_vector      halfvec,
+  p_width       integer,
+  p_from_at     timestamptz[],
+  p_to_at       timestamptz[],
+  p_worth       double precision[],
+  p_event_ids   bigint[],
+  p_fresh       double precision[],
+  p_limit       integer,
+  out memory_ids bigint[],
+  out versions   integer[],
+  out event_ids  bigint[],
+  out scores     double precision[],
+  out keywords   double precision[]
 )
-  returns table (memory_id bigint, version integer, event_id bigint, score real, legs jsonb)
-  language plpgsql stable rows 10
+  language plpgsql stable
 as $$
-declare
-  v_pool  record;
-  v_graph record;
 begin
-  select array_agg(s.memory_id) as memory_ids, array_agg(s.version) as versions, array_agg(s.event_id) as event_ids,
-         array_agg(s.score) as scores, array_agg(s.keyword) as keywords
-    into v_pool
+  select array_agg(s.memory_id), array_agg(s.version), array_agg(s.event_id), array_agg(s.score), array_agg(s.keyword)
+    into memory_ids, versions, event_ids, scores, keywords
     from (select p.memory_id, p.version, p.event_id, p.keyword,
                  (p.keyword - avg(p.keyword) over ()) / (stddev_pop(p.keyword) over () + 1e-9)
                  + 0.6 * (p.closeness - avg(p.closeness) over ()) / (stddev_pop(p.closeness) over () + 1e-9)
                  + p.bonus as score
-            from memdb._pool(p_tenant, p_namespaces, p_agent, p_query, p_memory_ids, p_versions, p_occurred_at, p_in,
-                   p_factors, p_places, p_by_hit, p_windowed, p_causes, p_asks, p_near_ids, p_near_scores, p_model,
-                   p_vector, p_width, p_from_at, p_to_at, p_worth, p_event_ids, p_fresh_scores, p_depth) p
+            from memdb._pool(p_tenant, p_namespaces, p_agent, p_query, p_memory_ids, p_versions, p_occurred_at, p_in, p_factors,
+                   p_places, p_by_hit, p_keyword, p_causes, p_asks, p_nearest, p_similarity, p_model, p_vector, p_width,
+                   p_from_at, p_to_at, p_worth, p_event_ids, p_fresh, p_limit) p
            order by 5 desc, 1, 3) s;
-  v_graph := memdb._graph_leg(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses,
-    v_pool.memory_ids[1:10], v_pool.scores[1:10], p_hops, p_belief_at, p_world_at);
+end $$;
+comment on function memdb._scored (integer, integer[], text, text, bigint[], integer[], timestamptz[], integer[], double precision[], bigint[], boolean[], double precision[], bigint[], boolean[], bigint[], double precision[], integer, halfvec, integer, timestamptz[], timestamptz[], double precision[], bigint[], double precision[], integer) is 'The pool with its scores, best first.';
+
+-- _ranked: the p_k best of everything the legs found.
+--
+-- The pool of _scored with what the graph leg found; score = 1 / (1 + exp(-S)). Equal scores come in
+-- order of id. The arrays of each leg tell rank and score in it.
+create or replace function memdb._ranked (
+  p_memory_ids     bigint[],
+  p_versions       integer[],
+  p_events         bigint[],
+  p_scores         double precision[],
+  p_keywords       double precision[],
+  p_graph_ids      bigint[],
+  p_graph_versions integer[],
+  p_graph_scores   double precision[],
+  p_keyword_ids    bigint[],
+  p_keyword_scores double precision[],
+  p_near_ids       bigint[],
+  p_near_scores    double precision[],
+  p_event_ids      bigint[],
+  p_fresh_scores   double precision[],
+  p_width          integer,
+  p_k              integer
+)
+  returns table (memory_id bigint, version integer, event_id bigint, score real, legs jsonb)
+  language plpgsql stable rows 10
+as $$
+begin
   return query
     with pool as (
       select p.*, row_number() over (order by p.keyword desc, p.memory_id) as keyword_rank
-        from unnest(v_pool.memory_ids, v_pool.versions, v_pool.event_ids, v_pool.scores, v_pool.keywords)
-             p (memory_id, version, event_id, score, keyword)),
+        from unnest(p_memory_ids, p_versions, p_events, p_scores, p_keywords) p (memory_id, version, event_id, score, keyword)),
     best as (
       select coalesce(p.memory_id, g.memory_id) as memory_id, coalesce(p.version, g.version) as version, p.event_id,
              round(greatest(p.score, g.score)::numeric, 6) as score, p.keyword, p.keyword_rank,
@@ -279,8 +294,7 @@ begin
              array_position(p_keyword_ids, p.memory_id) as hit_rank, array_position(p_near_ids, p.memory_id) as near_rank,
              array_position(p_event_ids, p.event_id) as fresh_rank
         from pool p
-        full join unnest(v_graph.memory_ids, v_graph.versions, v_graph.scores) with ordinality
-                    g (memory_id, version, score, place)
+        full join unnest(p_graph_ids, p_graph_versions, p_graph_scores) with ordinality g (memory_id, version, score, place)
           on g.memory_id = p.memory_id
        order by 4 desc, 1, 3
        limit p_k)
@@ -295,4 +309,4 @@ begin
       from best b
      order by b.score desc, b.memory_id, b.event_id;
 end $$;
-comment on function memdb._ranked (integer, integer[], text, bigint[], text[], text[], text, text, bigint[], integer[], timestamptz[], integer[], double precision[], bigint[], boolean[], double precision[], bigint[], boolean[], bigint[], double precision[], bigint[], double precision[], integer, halfvec, integer, timestamptz[], timestamptz[], double precision[], bigint[], double precision[], integer, integer, integer, timestamptz, timestamptz) is 'The p_k best of everything the legs found.';
+comment on function memdb._ranked (bigint[], integer[], bigint[], double precision[], double precision[], bigint[], integer[], double precision[], bigint[], double precision[], bigint[], double precision[], bigint[], double precision[], integer, integer) is 'The p_k best of everything the legs found.';

@@ -64,7 +64,10 @@ comment on function memdb._find_sessions (integer, integer[], text) is 'The sess
 -- _recall_candidates: what recall would return, as ids and numbers.
 --
 -- Arguments as in recall, which see. Rights are checked here. score is 0 to 1, the odds of the
--- standardised sum; legs holds rank and score per leg that found the row.
+-- standardised sum; legs holds rank and score per leg that found the row. The last row has neither a
+-- memory nor an event: its legs are what _timing tells.
+-- A page (p_offset) is cut out of the whole ranking; where that ends, out of the one of 1,000 hits a
+-- leg, less what came before. So pages of one size follow each other without gap and repetition.
 create or replace function memdb._recall_candidates (
   p_tenant     integer,
   p_query      text,
@@ -97,72 +100,63 @@ create or replace function memdb._recall_candidates (
   set plan_cache_mode = force_generic_plan
 as $$
 declare
+  v_deadline   timestamptz := clock_timestamp() + p_budget_ms * interval '1 millisecond';
   v_legs       text[] := coalesce(p_legs, array['keyword', 'vector', 'neighbour', 'graph', 'fresh']);
   v_statuses   text[] := coalesce(p_include, '{}') || 'active'::text;
   v_depth      integer := greatest(50, p_k);
-  v_is_now     boolean := p_belief_at is null and p_world_at is null;
-  v_terms      text[] := '{}';
-  v_width      integer;
   v_namespaces integer[];
   v_sessions   bigint[];
-  v_keyword    record;
+  v_also       memdb._recall_filter;
   v_model      integer;
   v_vector     halfvec;
-  v_near       record;
-  v_span       record;
-  v_fresh      record;
-  v_context    record;
-  v_windowed   record;
 begin
   perform memdb._authorize(p_tenant, false);
   perform memdb._check_recall(p_query, p_vector, p_types, p_k, p_legs, p_hops, p_include, p_budget_ms, p_tiers, p_from, p_to,
     p_entities, p_metadata, p_expand, p_offset);
-  if num_nonnulls(p_budget_ms, p_tiers, p_from, p_to, p_entities, p_topic, p_metadata, p_expand, nullif(p_offset, 0)) > 0 then
-    perform memdb._raise('MD001', 'this argument is not supported yet');
-  end if;
   -- What is not read for words is not read for dates and names either.
-  p_query := left(p_query, 8000);
+  p_query := coalesce(left(p_query, 8000), '');
   v_namespaces := memdb._readable(p_tenant, p_namespaces, p_agent);
   if p_session is not null then
     v_sessions := memdb._find_sessions(p_tenant, v_namespaces, p_session);
   end if;
-  v_width := case when 'neighbour' = any (v_legs) then 2 else 0 end;
-
-  if v_legs && array['keyword', 'fresh'] then
-    v_terms := memdb._query_terms(p_query);
+  if 'archive' = any (p_tiers) then
+    v_statuses := v_statuses || 'archive'::text;
   end if;
-  if v_is_now then
-    v_keyword := memdb._keyword_leg(p_tenant, v_namespaces, p_user, v_sessions, p_types, v_statuses, v_terms, v_depth);
-  else
-    v_keyword := memdb._keyword_then(p_tenant, v_namespaces, p_user, v_sessions, p_types, v_statuses, v_terms, v_depth,
-      p_belief_at, p_world_at);
+  if num_nonnulls(p_session, p_tiers, p_from, p_to, p_entities, p_topic, p_metadata) > 0 then
+    v_also := memdb._narrow(p_tenant, v_namespaces, v_sessions, p_tiers, p_from, p_to, p_entities, p_topic, p_metadata);
   end if;
-  v_keyword.memory_ids := case when 'keyword' = any (v_legs) then v_keyword.memory_ids else '{}' end;
   if p_vector is not null and 'vector' = any (v_legs) then
     select q.model_id, q.vector into v_model, v_vector from memdb._query_vector(p_tenant, p_vector) q;
   end if;
-  if v_is_now then
-    v_near := memdb._vector_leg(p_tenant, v_namespaces, p_user, v_sessions, p_types, v_statuses, v_model, v_vector,
-      case when v_vector is null then 0 else v_depth end);
-  else
-    v_near := memdb._nearest_then(p_tenant, v_namespaces, p_user, v_sessions, p_types, v_statuses, v_model, v_vector, v_depth,
-      p_belief_at, p_world_at);
+  if p_offset = 0 then
+    return query
+      select s.* from memdb._search(p_tenant, v_namespaces, p_user, v_sessions, p_types, v_statuses, v_also, p_agent, p_query,
+        v_model, v_vector, v_legs, p_hops, v_depth, p_k, p_belief_at, p_world_at, v_deadline) s;
+    return;
   end if;
-  v_span := memdb._time_spans(p_tenant, v_namespaces, coalesce(p_query, ''), v_keyword.documents);
-  v_fresh := memdb._fresh_leg(p_tenant, v_namespaces, p_user, v_sessions, v_keyword.terms, v_keyword.idf, v_keyword.mean_length,
-    case when 'fresh' = any (v_legs) and coalesce('observation' = any (p_types), true) then v_depth else 0 end,
-    p_belief_at);
-  v_context := memdb._context_rows(p_tenant, v_namespaces, p_user, v_sessions, p_types, v_statuses,
-    v_keyword.memory_ids, v_near.memory_ids, v_width, p_belief_at, p_world_at);
-  v_windowed := memdb._window_scores(p_tenant, v_context.memory_ids, v_context.versions, v_context.places,
-    v_keyword.terms, v_keyword.idf, v_keyword.mean_length, v_width);
   return query
-    select r.* from memdb._ranked(p_tenant, v_namespaces, p_user, v_sessions, p_types, v_statuses, p_agent, coalesce(p_query, ''),
-      v_context.memory_ids, v_context.versions, v_context.occurred_at, v_context.namespaces, v_context.factors, v_context.places,
-      v_context.by_hit, v_windowed.scores, v_windowed.event_ids, v_windowed.asks,
-      v_keyword.memory_ids, v_keyword.scores, v_near.memory_ids, v_near.scores, v_model, v_vector, v_width,
-      v_span.from_at, v_span.to_at, v_span.worth, v_fresh.event_ids, v_fresh.scores,
-      case when 'graph' = any (v_legs) then p_hops else 0 end, v_depth, p_k, p_belief_at, p_world_at) r;
+    with first as materialized (
+      select s.*
+        from memdb._search(p_tenant, v_namespaces, p_user, v_sessions, p_types, v_statuses, v_also, p_agent, p_query, v_model,
+               v_vector, v_legs, p_hops, v_depth, 1000000, p_belief_at, p_world_at, v_deadline)
+             with ordinality s (memory_id, version, event_id, score, legs, place)),
+    deep as (
+      select s.*
+        from memdb._search(p_tenant, v_namespaces, p_user, v_sessions, p_types, v_statuses, v_also, p_agent, p_query, v_model,
+               v_vector, v_legs, p_hops, 1000, 1000000, p_belief_at, p_world_at, v_deadline)
+             with ordinality s (memory_id, version, event_id, score, legs, place)
+       where (select count(*) - 1 from first f) < p_offset + p_k
+         and not exists (select from first f where f.memory_id = s.memory_id or f.event_id = s.event_id)),
+    page as (
+      select r.*
+        from (select 1 as part, f.* from first f union all select 2, d.* from deep d) r
+       where coalesce(r.memory_id, r.event_id) is not null
+       order by r.part, r.place
+      offset p_offset
+       limit p_k)
+    select r.memory_id, r.version, r.event_id, r.score, r.legs
+      from (select p.* from page p union all select 3, f.* from first f where coalesce(f.memory_id, f.event_id) is null) r
+     order by r.part, r.place;
 end $$;
 comment on function memdb._recall_candidates (integer, text, real[], text[], text, text, text, text[], integer, text[], integer, text[], timestamptz, timestamptz, integer, text[], timestamptz, timestamptz, text[], bigint, jsonb, text, integer) is 'What recall would return, as ids and numbers.';
 
@@ -220,7 +214,8 @@ create or replace function memdb._log_recall (
   p_versions   integer[],
   p_scores     real[],
   p_legs       jsonb,
-  p_elapsed_ms real
+  p_elapsed_ms real,
+  p_timing     jsonb default null
 )
   returns bigint
   language plpgsql volatile security definer
@@ -236,13 +231,13 @@ begin
   end if;
   v_now := memdb.current_time();
   insert into memdb.recall as r (tenant_id, recorded_at, namespace_ids, user_id, agent_id, query, arguments, memory_ids, versions,
-                                 scores, legs, elapsed_ms)
+                                 scores, legs, elapsed_ms, timing, is_degraded)
     values (p_tenant, v_now, memdb._readable(p_tenant, p_namespaces, p_agent), left(p_user, 200), left(p_agent, 200), left(p_query, 8000), p_arguments,
-            p_memory_ids, p_versions, p_scores, p_legs, p_elapsed_ms)
+            p_memory_ids, p_versions, p_scores, p_legs, p_elapsed_ms, p_timing, coalesce((p_timing -> 'degraded')::boolean, false))
     returning r.recall_id into v_id;
   return v_id;
 end $$;
-comment on function memdb._log_recall (integer, text[], text, text, text, jsonb, bigint[], integer[], real[], jsonb, real) is 'Write one row of the recall log and give back its id; null on a standby.';
+comment on function memdb._log_recall (integer, text[], text, text, text, jsonb, bigint[], integer[], real[], jsonb, real, jsonb) is 'Write one row of the recall log and give back its id; null on a standby.';
 
 -- recall: the memories that help to answer a question, best first, each with its sources.
 --
@@ -309,49 +304,63 @@ create or replace function memdb.recall (
   set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_begin timestamptz := clock_timestamp();
-  v_hits  record;
-  v_id    bigint;
+  v_begin   timestamptz := clock_timestamp();
+  v_hits    record;
+  v_states  record;
+  v_reasons jsonb := '{}';
 begin
   perform set_config('jit', 'off', true);
-  select array_agg(c.memory_id) as memory_ids, array_agg(c.version) as versions, array_agg(c.event_id) as event_ids,
-         array_agg(c.score) as scores, array_agg(c.legs) as legs
+  select array_agg(c.memory_id) filter (where c.score is not null) as memory_ids, array_agg(c.version) filter (where c.score is not null) as versions,
+         array_agg(c.event_id) filter (where c.score is not null) as event_ids, array_agg(c.score) filter (where c.score is not null) as scores,
+         array_agg(c.legs) filter (where c.score is not null) as legs, min(c.legs::text) filter (where c.score is null)::jsonb as timing
     into v_hits
     from memdb._recall_candidates(p_tenant, p_query, p_vector, p_namespaces, p_user, p_agent, p_session, p_types, p_k, p_legs,
            p_hops, p_include, p_as_of_belief, p_as_of_world, p_budget_ms, p_tiers, p_from, p_to, p_entities, p_topic,
            p_metadata, p_expand, p_offset) c;
+  v_hits.timing := v_hits.timing || jsonb_build_object('total_ms', round(1000 * extract(epoch from clock_timestamp() - v_begin), 2));
   if p_log then
-    v_id := memdb._log_recall(p_tenant, p_namespaces, p_user, p_agent, p_query,
+    recall_id := memdb._log_recall(p_tenant, p_namespaces, p_user, p_agent, p_query,
       jsonb_strip_nulls(jsonb_build_object('session', p_session, 'types', p_types, 'k', p_k, 'legs', p_legs, 'hops', p_hops,
-                                           'include', p_include, 'vector', p_vector is not null,
-                                           'as_of_belief', p_as_of_belief, 'as_of_world', p_as_of_world)),
+        'include', p_include, 'vector', p_vector is not null, 'as_of_belief', p_as_of_belief, 'as_of_world', p_as_of_world,
+        'budget_ms', p_budget_ms, 'tiers', p_tiers, 'from', p_from, 'to', p_to, 'entities', p_entities, 'topic', p_topic,
+        'metadata', p_metadata, 'expand', p_expand, 'offset', nullif(p_offset, 0))),
       coalesce(v_hits.memory_ids, '{}'), coalesce(v_hits.versions, '{}'), coalesce(v_hits.scores, '{}'),
-      coalesce((select jsonb_agg(l.legs) from unnest(v_hits.legs) l (legs)), '[]'),
-      (1000 * extract(epoch from clock_timestamp() - v_begin))::real);
+      coalesce(to_jsonb(v_hits.legs), '[]'), (1000 * extract(epoch from clock_timestamp() - v_begin))::real, v_hits.timing);
   end if;
   if p_report then
     rank := 0;
-    recall_id := v_id;
-    timing := jsonb_build_object('total_ms', round(1000 * extract(epoch from clock_timestamp() - v_begin), 1));
+    timing := v_hits.timing;
     return next;
   end if;
+  if v_hits.scores is null then
+    return;
+  end if;
+  if p_expand = 'reasons' then
+    select coalesce(jsonb_object_agg(r.memory_id, r.reasons), '{}') into v_reasons
+      from memdb._reason_clusters(p_tenant, v_hits.memory_ids, v_hits.versions, p_agent, p_as_of_belief) r;
+  end if;
+  -- Asked only about the past: even not to be run, it would be set up every time.
+  select null::bigint[] as memory_ids, null::text[] as statuses into v_states;
+  if p_as_of_belief is not null or p_as_of_world is not null then
+    select array_agg(r.memory_id) as memory_ids, array_agg(r.status) as statuses into v_states
+      from memdb._read_states(p_tenant, v_hits.memory_ids, p_as_of_belief, p_as_of_world) r;
+  end if;
   return query
-    select (row_number() over (order by h.place))::integer, h.memory_id, h.version, h.event_id, h.score,
+    select (row_number() over (order by h.place))::integer + p_offset, h.memory_id, h.version, h.event_id, h.score,
            coalesce(v.text, nullif(e.text, ''), e.output::text, e.input::text), v.summary, coalesce(v.replaced ->> 'type', m.type, e.kind),
-           coalesce(t.status, m.status, 'active'), n.path, coalesce(m.user_id, e.user_id), coalesce(m.agent_id, e.agent_id),
+           coalesce(v_states.statuses[array_position(v_states.memory_ids, h.memory_id)], m.status, 'active'), n.path,
+           coalesce(m.user_id, e.user_id), coalesce(m.agent_id, e.agent_id),
            coalesce((v.replaced ->> 'importance')::real, m.importance), coalesce((v.replaced ->> 'confidence')::real, m.confidence),
            coalesce((v.replaced ->> 'occurred_at')::timestamptz, m.occurred_at, e.occurred_at), h.legs,
            coalesce(s.sources, case when e.event_id is not null then jsonb_build_array(jsonb_build_object(
              'event_id', e.event_id, 'kind', e.kind, 'speaker', e.speaker, 'session', o.external_id, 'occurred_at', e.occurred_at,
-             'quote', left(e.text, 1000))) end, '[]'), v_id, null::jsonb, null::jsonb
+             'quote', left(e.text, 1000))) end, '[]'), recall_id, v_reasons -> h.memory_id::text, null::jsonb
       from unnest(v_hits.memory_ids, v_hits.versions, v_hits.event_ids, v_hits.scores, v_hits.legs) with ordinality
            h (memory_id, version, event_id, score, legs, place)
       left join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = h.memory_id
       left join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = h.version
       left join memdb.event e on e.tenant_id = p_tenant and e.event_id = h.event_id
       left join memdb.session o on o.tenant_id = p_tenant and o.session_id = e.session_id
-      left join (select r.* from memdb._read_states(p_tenant, v_hits.memory_ids, p_as_of_belief, p_as_of_world) r
-                  where p_as_of_belief is not null or p_as_of_world is not null) t on t.memory_id = h.memory_id
       left join memdb._recall_sources(p_tenant, v_hits.memory_ids, v_hits.versions, p_as_of_belief, p_agent) s on s.memory_id = h.memory_id
       left join memdb.namespace n on n.tenant_id = p_tenant and n.namespace_id = coalesce(m.namespace_id, e.namespace_id)
      where v.memory_id is not null or e.event_id is not null

@@ -18,7 +18,8 @@ create or replace function memdb._memories_then (
   p_types      text[],
   p_statuses   text[],
   p_belief_at  timestamptz,
-  p_world_at   timestamptz
+  p_world_at   timestamptz,
+  p_also       memdb._recall_filter default null
 )
   returns setof memdb.memory
   language plpgsql stable rows 1
@@ -31,9 +32,9 @@ begin
       join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = s.memory_id and v.version = s.version
       cross join lateral jsonb_populate_record(m, coalesce(v.replaced, '{}')
         || jsonb_build_object('version', s.version, 'status', s.status)) t
-     where memdb._is_recallable(t, p_namespaces, p_user, p_sessions, p_types, p_statuses);
+     where memdb._is_recallable(t, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also);
 end $$;
-comment on function memdb._memories_then (integer, bigint[], integer[], text, bigint[], text[], text[], timestamptz, timestamptz) is 'Of some memories, those recallable at a time about a time, as rows of that time.';
+comment on function memdb._memories_then (integer, bigint[], integer[], text, bigint[], text[], text[], timestamptz, timestamptz, memdb._recall_filter) is 'Of some memories, those recallable at a time about a time, as rows of that time.';
 
 -- _may_answer: whether a version can be the one that answers at a time about a time.
 --
@@ -71,6 +72,7 @@ create or replace function memdb._keyword_then (
   p_limit      integer,
   p_belief_at  timestamptz,
   p_world_at   timestamptz,
+  p_also       memdb._recall_filter default null,
   out memory_ids  bigint[],
   out scores      double precision[],
   out terms       text[],
@@ -135,7 +137,7 @@ begin
     select s.memory_id, s.score
       from scored s
       cross join lateral memdb._memories_then(p_tenant, array[s.memory_id], p_namespaces, p_user, p_sessions, p_types,
-                                              p_statuses, p_belief_at, p_world_at) m
+                                              p_statuses, p_belief_at, p_world_at, p_also) m
      where m.version = s.version
      order by s.score desc, s.memory_id
      limit p_limit)
@@ -145,7 +147,7 @@ begin
          coalesce((select a.length from mean a), 20)
     into memory_ids, scores, idf, mean_length;
 end $$;
-comment on function memdb._keyword_then (integer, integer[], text, bigint[], text[], text[], text[], integer, timestamptz, timestamptz) is 'The keyword leg at a time about a time; returns what _keyword_leg returns.';
+comment on function memdb._keyword_then (integer, integer[], text, bigint[], text[], text[], text[], integer, timestamptz, timestamptz, memdb._recall_filter) is 'The keyword leg at a time about a time; returns what _keyword_leg returns.';
 
 -- _nearest_then: the vector leg at a time about a time: every vector of the scope measured, hot and cold.
 --
@@ -162,6 +164,7 @@ create or replace function memdb._nearest_then (
   p_limit      integer,
   p_belief_at  timestamptz,
   p_world_at   timestamptz,
+  p_also       memdb._recall_filter default null,
   out memory_ids bigint[],
   out scores     double precision[]
 )
@@ -185,7 +188,7 @@ begin
                      where memdb._may_answer(v.recorded_at, v.retired_at, v.valid_from, v.valid_to, $10, $11)
                      order by 3 desc, 1
                     offset 0) n
-              cross join lateral memdb._memories_then($1, array[n.memory_id], $6, $5, $7, $8, $9, $10, $11) m
+              cross join lateral memdb._memories_then($1, array[n.memory_id], $6, $5, $7, $8, $9, $10, $11, $13) m
              where m.version = n.version
              order by n.similarity desc, n.memory_id
              limit $12) b
@@ -193,9 +196,9 @@ begin
     into memory_ids, scores
     using p_tenant, p_vector, p_model,
           coalesce(p_namespaces, array(select n.namespace_id from memdb.namespace n where n.tenant_id = p_tenant)),
-          p_user, p_namespaces, p_sessions, p_types, p_statuses, p_belief_at, p_world_at, p_limit;
+          p_user, p_namespaces, p_sessions, p_types, p_statuses, p_belief_at, p_world_at, p_limit, p_also;
 end $$;
-comment on function memdb._nearest_then (integer, integer[], text, bigint[], text[], text[], integer, halfvec, integer, timestamptz, timestamptz) is 'The vector leg at a time about a time: every vector of the scope measured, hot and cold.';
+comment on function memdb._nearest_then (integer, integer[], text, bigint[], text[], text[], integer, halfvec, integer, timestamptz, timestamptz, memdb._recall_filter) is 'The vector leg at a time about a time: every vector of the scope measured, hot and cold.';
 
 -- _next_then: up to p_reach memories on either side of one, as _next_to, at a time about a time.
 --
@@ -210,7 +213,8 @@ create or replace function memdb._next_then (
   p_memory     memdb.memory,
   p_reach      integer,
   p_belief_at  timestamptz,
-  p_world_at   timestamptz
+  p_world_at   timestamptz,
+  p_also       memdb._recall_filter default null
 )
   returns setof memdb.memory
   language plpgsql stable rows 4
@@ -246,7 +250,7 @@ begin
     alive as (
       select t, n.is_after
         from memdb._memories_then(p_tenant, array(select n.memory_id from near n), p_namespaces, p_user, p_sessions, p_types,
-                                  p_statuses, p_belief_at, p_world_at) t
+                                  p_statuses, p_belief_at, p_world_at, p_also) t
         join near n on n.memory_id = t.memory_id
        where p_memory.session_id is not null
           or (t.session_id is null and t.type = any (c_happened) and t.user_id is not distinct from p_memory.user_id))
@@ -258,7 +262,7 @@ begin
               from alive h) r
      where r.place <= p_reach;
 end $$;
-comment on function memdb._next_then (integer, integer[], text, bigint[], text[], text[], memdb.memory, integer, timestamptz, timestamptz) is 'Up to p_reach memories on either side of one, as _next_to, at a time about a time.';
+comment on function memdb._next_then (integer, integer[], text, bigint[], text[], text[], memdb.memory, integer, timestamptz, timestamptz, memdb._recall_filter) is 'Up to p_reach memories on either side of one, as _next_to, at a time about a time.';
 
 -- _adjacent_then: the strongest ties of one memory, as _adjacent, at a time about a time.
 --

@@ -66,8 +66,12 @@ create or replace function memdb._recall_fate (
   p_include    text[],
   p_belief_at  timestamptz,
   p_world_at   timestamptz,
-  out step   text,
-  out reason text
+  p_tiers      text[],
+  p_from       timestamptz, p_to timestamptz,
+  p_entities   text[],
+  p_topic      bigint,
+  p_metadata   jsonb,
+  out step text, out reason text
 )
   language plpgsql stable security definer
   set search_path = pg_catalog, memdb, pg_temp
@@ -112,8 +116,13 @@ begin
       (4, 'type', v_memory.type <> all (p_types), format('it is of type %s', v_memory.type)),
       (5, 'status', v_memory.status <> all (coalesce(p_include, '{}') || 'active'::text),
           format('it is %s, and recall was not told to include such', v_memory.status)),
-      (6, 'tier', v_memory.tier = 'archive' and not coalesce('archive' = any (p_include), false),
-          'it is in the archive, and recall was not told to include it'))
+      (6, 'tier', v_memory.tier <> all (p_tiers), format('it is of tier %s', v_memory.tier)),
+      (7, 'tier', p_tiers is null and v_memory.tier = 'archive' and not coalesce('archive' = any (p_include), false),
+          'it is in the archive, and recall was not told to include it'),
+      (8, 'time', v_memory.occurred_at < p_from or v_memory.occurred_at >= p_to, format('it happened at %s', v_memory.occurred_at)),
+      (9, 'entity', not (memdb._narrow(p_tenant, v_within, null, null, null, null, p_entities, null, null)).members @> p_memory, 'it mentions none of these entities'),
+      (10, 'topic', not (memdb._narrow(p_tenant, v_within, null, null, null, null, null, p_topic, null)).members @> p_memory, 'it is of another topic, or of none'),
+      (11, 'metadata', p_metadata is not null and not memdb._has_metadata(p_tenant, p_memory, v_memory.version, p_metadata), 'its metadata does not contain this'))
       f (place, step, is_out, reason)
    where f.is_out
    order by f.place
@@ -142,7 +151,7 @@ begin
       case when p_has_vector and v_vector then 'it has a vector' end, 'others match better: it is beyond the depth of every leg');
   end if;
 end $$;
-comment on function memdb._recall_fate (integer, bigint, text, boolean, text[], text, text, text, text[], text[], text[], timestamptz, timestamptz) is 'Where a memory that recall did not return fell out, before any ranking; depth where it did not.';
+comment on function memdb._recall_fate (integer, bigint, text, boolean, text[], text, text, text, text[], text[], text[], timestamptz, timestamptz, text[], timestamptz, timestamptz, text[], bigint, jsonb) is 'Where a memory that recall did not return fell out, before any ranking; depth where it did not.';
 
 -- explain_recall: why recall answers as it does: rank and score of each hit per leg, its factors, and where an expected memory fell out.
 --
@@ -150,8 +159,8 @@ comment on function memdb._recall_fate (integer, bigint, text, boolean, text[], 
 -- returns, step returned: legs {leg: {rank, score}}; factors {name: what the odds were multiplied
 -- by}, those that change nothing left out. Where p_expected is not among them, one row more:
 --   unknown     no such memory, or not for this caller
---   time        not known at the time asked about, or nothing to say about that day
---   namespace, user, session, type, status, tier    the first filter it does not pass
+--   time        not known at the time asked about, or nothing to say about that day, or not between p_from and p_to
+--   namespace, user, session, type, status, tier, entity, topic, metadata    the first filter it does not pass
 --   unmatched   no word of the query in it, and no vector to compare
 --   depth       it matches, but lies beyond the depth of every leg: 50 hits, or p_k
 --   cut         ranked, but below p_k
@@ -174,7 +183,13 @@ create or replace function memdb.explain_recall (
   p_hops         integer     default 1,
   p_include      text[]      default null,
   p_as_of_belief timestamptz default null,
-  p_as_of_world  timestamptz default null
+  p_as_of_world  timestamptz default null,
+  p_tiers        text[]      default null,
+  p_from         timestamptz default null,
+  p_to           timestamptz default null,
+  p_entities     text[]      default null,
+  p_topic        bigint      default null,
+  p_metadata     jsonb       default null
 )
   returns table (
     rank integer, memory_id bigint, version integer, event_id bigint, score real, text text, legs jsonb, factors jsonb,
@@ -191,7 +206,7 @@ begin
   perform memdb._authorize(p_tenant, false);
   select coalesce(jsonb_agg(to_jsonb(r) order by r.rank), '[]') into v_hits
     from memdb.recall(p_tenant, p_query, p_vector, p_namespaces, p_user, p_agent, p_session, p_types, p_k, p_legs, p_hops,
-                      p_include, false, p_as_of_belief, p_as_of_world) r;
+                      p_include, false, p_as_of_belief, p_as_of_world, null, p_tiers, p_from, p_to, p_entities, p_topic, p_metadata) r;
   return query
     with hit as (
       select h.* from jsonb_to_recordset(v_hits) h (rank integer, memory_id bigint, version integer, event_id bigint, score real,
@@ -206,14 +221,15 @@ begin
     return;
   end if;
   v_fate := memdb._recall_fate(p_tenant, p_expected, p_query, p_vector is not null, p_namespaces, p_user, p_agent, p_session,
-    p_types, p_legs, p_include, p_as_of_belief, p_as_of_world);
+    p_types, p_legs, p_include, p_as_of_belief, p_as_of_world, p_tiers, p_from, p_to, p_entities, p_topic, p_metadata);
   select null::integer as version, null::real as score, null::jsonb as legs, null::integer as rank into v_deep;
   -- The legs reach to 50 or p_k hits: up to there rank and score are those of the recall explained.
   foreach v_depth in array case when v_fate.step in ('unmatched', 'depth') then array[greatest(50, p_k), 1000] else '{}' end loop
     select d.version, d.score, d.legs, d.rank into v_deep
       from (select c.*, row_number() over ()::integer as rank
               from memdb._recall_candidates(p_tenant, p_query, p_vector, p_namespaces, p_user, p_agent, p_session, p_types, v_depth,
-                     p_legs, p_hops, p_include, p_as_of_belief, p_as_of_world) c) d
+                     p_legs, p_hops, p_include, p_as_of_belief, p_as_of_world, null, p_tiers, p_from, p_to, p_entities, p_topic,
+                     p_metadata) c) d
      where d.memory_id = p_expected;
     if found and (v_depth < 1000 or least((v_deep.legs -> 'keyword' ->> 'rank')::integer,
                                           (v_deep.legs -> 'vector' ->> 'rank')::integer) <= greatest(50, p_k)) then
@@ -234,4 +250,4 @@ begin
       left join memdb._recall_factors(p_tenant, p_query, p_agent, array[p_expected], array[v.version], p_as_of_belief,
                                       p_as_of_world) f on true;
 end $$;
-comment on function memdb.explain_recall (integer, text, bigint, real[], text[], text, text, text, text[], integer, text[], integer, text[], timestamptz, timestamptz) is 'Why recall answers as it does: rank and score of each hit per leg, its factors, and where an expected memory fell out.';
+comment on function memdb.explain_recall (integer, text, bigint, real[], text[], text, text, text, text[], integer, text[], integer, text[], timestamptz, timestamptz, text[], timestamptz, timestamptz, text[], bigint, jsonb) is 'Why recall answers as it does: rank and score of each hit per leg, its factors, and where an expected memory fell out.';

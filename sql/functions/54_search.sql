@@ -1,0 +1,234 @@
+-- The search: all legs of a recall in their order, within a budget of time.
+
+-- _narrow: the further filters of a recall, as the legs take them.
+--
+-- p_entities are names in any spelling, resolved in the namespaces given; of entities and topics
+-- the members are looked up once. chosen is set where a filter leaves 2,000 memories at most: then
+-- every leg looks at these alone. Cost: the mentions of the entities, and up to 2,001 ids.
+create or replace function memdb._narrow (
+  p_tenant     integer,
+  p_namespaces integer[],
+  p_sessions   bigint[],
+  p_tiers      text[],
+  p_from       timestamptz,
+  p_to         timestamptz,
+  p_entities   text[],
+  p_topic      bigint,
+  p_metadata   jsonb
+)
+  returns memdb._recall_filter
+  language plpgsql stable
+as $$
+declare
+  c_few  constant integer := 2000;
+  v_also memdb._recall_filter;
+  v_in   integer[];
+begin
+  v_also.tiers := p_tiers;
+  v_also.from_at := p_from;
+  v_also.to_at := p_to;
+  v_also.metadata := nullif(p_metadata, '{}');
+  if p_entities is not null or p_sessions is null and coalesce(p_from, p_to) is not null then
+    v_in := coalesce(p_namespaces, array(select n.namespace_id from memdb.namespace n where n.tenant_id = p_tenant));
+  end if;
+  if p_entities is not null then
+    select coalesce(range_agg(int8range(m.memory_id, m.memory_id, '[]')), '{}') into v_also.members
+      from memdb.entity_alias a
+      join memdb.entity e on e.tenant_id = p_tenant and e.entity_id = a.entity_id
+      join memdb.mention m on m.tenant_id = p_tenant and m.entity_id = coalesce(e.merged_into, e.entity_id)
+     where a.tenant_id = p_tenant and a.namespace_id = any (v_in)
+       and a.alias = any (array(select memdb._alias(n.name) from unnest(p_entities) n (name)));
+  end if;
+  if p_topic is not null then
+    if to_regprocedure('memdb._topic_members(integer, bigint)') is null then
+      perform memdb._raise('MD001', 'topics are not supported yet', jsonb_build_object('field', 'topic'));
+    end if;
+    select coalesce(range_agg(int8range(t.memory_id, t.memory_id, '[]')), '{}') * coalesce(v_also.members, '{(,)}')
+      into v_also.members
+      from memdb._topic_members(p_tenant, p_topic) t;
+  end if;
+  if v_also.members is not null then
+    select array_agg(i.id) into v_also.chosen
+      from (select generate_series(lower(r.range), upper(r.range) - 1) as id from unnest(v_also.members) r (range) limit c_few + 1) i;
+    v_also.chosen := coalesce(v_also.chosen, '{}');
+  elsif p_sessions is not null then
+    v_also.chosen := array(
+      select m.memory_id from memdb.memory m
+       where m.tenant_id = p_tenant and m.session_id = any (p_sessions) limit c_few + 1);
+  elsif v_in is not null and cardinality(v_in) <= 1000 then
+    v_also.chosen := array(
+      select m.memory_id from memdb.memory m
+       where m.tenant_id = p_tenant and m.namespace_id = any (v_in)
+         and m.occurred_at >= coalesce(p_from, '-infinity') and m.occurred_at < coalesce(p_to, 'infinity') limit c_few + 1);
+  end if;
+  if cardinality(v_also.chosen) > c_few then
+    v_also.chosen := null;
+  end if;
+  return v_also;
+end $$;
+comment on function memdb._narrow (integer, integer[], bigint[], text[], timestamptz, timestamptz, text[], bigint, jsonb) is 'The further filters of a recall, as the legs take them.';
+
+-- _fits: whether work that takes p_cost milliseconds fits before a deadline, with 3 left to rank and read what was found.
+create or replace function memdb._fits (p_deadline timestamptz, p_cost double precision)
+  returns boolean
+  language sql volatile
+begin atomic
+  select p_deadline is null or clock_timestamp() + (p_cost + 3) * interval '1 millisecond' <= p_deadline;
+end;
+comment on function memdb._fits (timestamptz, double precision) is 'Whether work that takes p_cost milliseconds fits before a deadline, with 3 left to rank and read what was found.';
+
+-- _vector_cost: how many milliseconds the vector leg is going to take, as a guess.
+--
+-- A row measured takes half a microsecond and one for every 400 dimensions, out of place four more; a
+-- search of an index 5 ms.
+create or replace function memdb._vector_cost (
+  p_tenant     integer,
+  p_namespaces integer[],
+  p_user       text,
+  p_sessions   bigint[],
+  p_model      integer,
+  p_vector     halfvec,
+  p_also       memdb._recall_filter
+)
+  returns double precision
+  language plpgsql stable
+as $$
+declare
+  v_how  record;
+  v_rows double precision;
+  v_each double precision := 0.0005 + vector_dims(p_vector) / 400000.0 + case when vector_dims(p_vector) > 768 then 0.004 else 0 end;
+begin
+  if (p_also).chosen is not null then
+    return 1 + cardinality((p_also).chosen) * (v_each + 0.004);
+  end if;
+  v_how := memdb._vector_strategy(p_tenant, p_namespaces, p_user, p_sessions, p_model, p_vector, p_also);
+  select sum(s.documents) into v_rows
+    from memdb.namespace_stat s
+   where s.tenant_id = p_tenant
+     and case when v_how.indexes <> '{}' then s.namespace_id = any (v_how.rest)
+              else p_namespaces is null or s.namespace_id = any (p_namespaces) end;
+  return 1 + 5 * cardinality(v_how.indexes) + coalesce(v_rows, 0) * v_each;
+end $$;
+comment on function memdb._vector_cost (integer, integer[], text, bigint[], integer, halfvec, memdb._recall_filter) is 'How many milliseconds the vector leg is going to take, as a guess.';
+
+-- _search: the p_k best of what the legs find, and in a last row of neither memory nor event, as legs, how long each took.
+--
+-- Arguments up to p_also are the scope and its filters; p_depth is how many hits a leg brings.
+-- p_deadline: a leg that would end later by the guesses of _vector_cost and below is left out; one
+-- that has begun is not cut short. The keyword leg always runs, and the vector leg where there is
+-- no other.
+create or replace function memdb._search (
+  p_tenant     integer,
+  p_namespaces integer[],
+  p_user       text,
+  p_sessions   bigint[],
+  p_types      text[],
+  p_statuses   text[],
+  p_also       memdb._recall_filter,
+  p_agent      text,
+  p_query      text,
+  p_model      integer,
+  p_vector     halfvec,
+  p_legs       text[],
+  p_hops       integer,
+  p_depth      integer,
+  p_k          integer,
+  p_belief_at  timestamptz,
+  p_world_at   timestamptz,
+  p_deadline   timestamptz
+)
+  returns table (memory_id bigint, version integer, event_id bigint, score real, legs jsonb)
+  language plpgsql stable rows 10
+as $$
+declare
+  v_legs     text[] := p_legs;
+  v_is_now   boolean := p_belief_at is null and p_world_at is null;
+  v_terms    text[];
+  v_width    integer;
+  v_laps     timestamptz[] := array[clock_timestamp()];
+  v_keyword  record;
+  v_near     record;
+  v_span     record;
+  v_fresh    record;
+  v_context  record;
+  v_windowed record;
+  v_pool     record;
+  v_graph    record;
+begin
+  v_terms := case when v_legs && array['keyword', 'fresh'] then memdb._query_terms(p_query) else '{}' end;
+  if v_is_now then
+    v_keyword := memdb._keyword_leg(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, v_terms, p_depth, p_also);
+  else
+    v_keyword := memdb._keyword_then(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, v_terms, p_depth,
+      p_belief_at, p_world_at, p_also);
+  end if;
+  v_keyword.memory_ids := case when 'keyword' = any (v_legs) then v_keyword.memory_ids else '{}' end;
+  v_laps := v_laps || clock_timestamp();
+  -- Said a moment ago, and no memory yet: it has no tier, no entities, no topic, no metadata of one.
+  if num_nonnulls((p_also).tiers, (p_also).members, (p_also).metadata) > 0 or not coalesce('observation' = any (p_types), true) then
+    v_legs := array_remove(v_legs, 'fresh');
+  elsif not memdb._fits(p_deadline, 2) then
+    v_legs := array_replace(v_legs, 'fresh', 'no fresh');
+  end if;
+  v_fresh := memdb._fresh_leg(p_tenant, p_namespaces, p_user, p_sessions, v_keyword.terms, v_keyword.idf, v_keyword.mean_length,
+    case when 'fresh' = any (v_legs) then p_depth else 0 end, p_belief_at, p_also);
+  v_laps := v_laps || clock_timestamp();
+  if p_deadline is not null and v_keyword.memory_ids <> '{}'
+     and not memdb._fits(p_deadline, memdb._vector_cost(p_tenant, p_namespaces, p_user, p_sessions, p_model, p_vector, p_also)) then
+    v_legs := array_replace(v_legs, 'vector', 'no vector');
+    p_vector := null;
+  end if;
+  if v_is_now then
+    v_near := memdb._vector_leg(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_model, p_vector, p_depth, p_also);
+  else
+    v_near := memdb._nearest_then(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_model, p_vector, p_depth,
+      p_belief_at, p_world_at, p_also);
+  end if;
+  v_laps := v_laps || clock_timestamp();
+  if not memdb._fits(p_deadline, 0.04 * p_depth) then
+    v_legs := array_replace(v_legs, 'neighbour', 'no neighbour');
+  end if;
+  v_width := case when 'neighbour' = any (v_legs) then 2 else 0 end;
+  v_context := memdb._context_rows(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, v_keyword.memory_ids,
+    v_near.memory_ids, v_width, p_belief_at, p_world_at, p_also);
+  v_windowed := memdb._window_scores(p_tenant, v_context.memory_ids, v_context.versions, v_context.places, v_keyword.terms,
+    v_keyword.idf, v_keyword.mean_length, v_width);
+  v_laps := v_laps || clock_timestamp();
+  v_span := memdb._time_spans(p_tenant, p_namespaces, p_query, v_keyword.documents);
+  v_pool := memdb._scored(p_tenant, p_namespaces, p_agent, p_query, v_context.memory_ids, v_context.versions, v_context.occurred_at,
+    v_context.namespaces, v_context.factors, v_context.places, v_context.by_hit, v_windowed.scores, v_windowed.event_ids,
+    v_windowed.asks, v_near.memory_ids, v_near.scores, p_model, p_vector, v_width,
+    v_span.from_at, v_span.to_at, v_span.worth, v_fresh.event_ids, v_fresh.scores, p_depth);
+  v_laps := v_laps || clock_timestamp();
+  if p_hops > 0 and not memdb._fits(p_deadline, p_hops) then
+    v_legs := array_replace(v_legs, 'graph', 'no graph');
+  end if;
+  v_graph := memdb._graph_leg(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, v_pool.memory_ids[1:10],
+    v_pool.scores[1:10], case when 'graph' = any (v_legs) then p_hops else 0 end, p_belief_at, p_world_at, p_also);
+  v_laps := v_laps || clock_timestamp();
+  return query
+    select r.* from memdb._ranked(v_pool.memory_ids, v_pool.versions, v_pool.event_ids, v_pool.scores, v_pool.keywords,
+      v_graph.memory_ids, v_graph.versions, v_graph.scores, v_keyword.memory_ids, v_keyword.scores, v_near.memory_ids, v_near.scores,
+      v_fresh.event_ids, v_fresh.scores, v_width, p_k) r;
+  return query
+    select null::bigint, null::integer, null::bigint, null::real, memdb._timing(v_legs, v_laps || clock_timestamp());
+end $$;
+comment on function memdb._search (integer, integer[], text, bigint[], text[], text[], memdb._recall_filter, text, text, integer, halfvec, text[], integer, integer, integer, timestamptz, timestamptz, timestamptz) is 'The p_k best of what the legs find, and in a last row of neither memory nor event, as legs, how long each took.';
+
+-- _timing: what a recall tells of its time: {legs: {name: ms}, rank_ms, skipped: [legs], degraded}.
+--
+-- p_laps are the moments between keyword, fresh, vector, neighbour, ranking, graph and the end;
+-- legs that did not run are left out, and those left out for lack of time are marked 'no' in p_legs.
+create or replace function memdb._timing (p_legs text[], p_laps timestamptz[])
+  returns jsonb
+  language sql immutable parallel safe
+begin atomic
+  select jsonb_build_object(
+    'legs', coalesce(jsonb_object_agg(l.name, l.ms) filter (where l.name = any (p_legs)), '{}'),
+    'rank_ms', sum(l.ms) filter (where l.name is null),
+    'skipped', coalesce(jsonb_agg(l.name) filter (where 'no ' || l.name = any (p_legs)), '[]'),
+    'degraded', coalesce(bool_or('no ' || l.name = any (p_legs)), false))
+    from (select n.name, round((1000 * extract(epoch from p_laps[n.place + 1] - p_laps[n.place]))::numeric, 2) as ms
+            from unnest(array['keyword', 'fresh', 'vector', 'neighbour', null, 'graph', null]) with ordinality n (name, place)) l;
+end;
+comment on function memdb._timing (text[], timestamptz[]) is 'What a recall tells of its time: {legs: {name: ms}, rank_ms, skipped: [legs], degraded}.';
