@@ -23,6 +23,7 @@ __all__ = [
     "ExplainedHit",
     "ExplainedPremise",
     "FailedEvent",
+    "FoldedQuery",
     "GraphLabel",
     "HealthMetric",
     "Hit",
@@ -354,6 +355,15 @@ class HealthMetric:
     unit: str
     state: str
     remedy: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedQuery:
+    """A query as it is to be searched, and the last turns of the session it was asked in."""
+
+    query: str
+    is_folded: bool
+    turns: list[str]
 
 
 @dataclass(frozen=True, slots=True)

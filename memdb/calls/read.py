@@ -14,6 +14,7 @@ __all__ = [
     "explain_memory",
     "explain_memory_json",
     "explain_recall",
+    "fold_query",
     "get_memory",
     "list_memories",
     "list_topics",
@@ -205,6 +206,27 @@ def list_memories(
         arg("after", "bigint", after),
         arg("limit", "integer", limit),
         *_as_of(as_of_belief, as_of_world),
+    )
+
+
+def fold_query(
+    tenant: int,
+    query: str,
+    session: str,
+    namespace: str = "default",
+    agent: str | None = None,
+    tokens: int = 120,
+) -> Call[t.FoldedQuery]:
+    """Return a query as it is to be searched: with the turns before it where it leans on them."""
+    return call(
+        "fold_query",
+        t.FoldedQuery,
+        arg("tenant", "integer", tenant),
+        arg("query", "text", query),
+        arg("session", "text", session),
+        arg("namespace", "text", namespace),
+        arg("agent", "text", agent),
+        arg("tokens", "integer", tokens),
     )
 
 

@@ -14,9 +14,10 @@ from memdb.models import Rerank
 from memdb.models.text import is_blank
 from memdb.operations import reranking
 from memdb.operations.encoding import ENCODER_CHANGED, encode_query
+from memdb.pipeline.rewriting import Rewrite
 from memdb.scope import Scope
 from memdb.statement import Call
-from memdb.steps import Operation, Run, run
+from memdb.steps import Operation, Run, offload, run
 from memdb.types import HealthMetric, Hit, MemoryRow, RecallResult, RecallRow
 
 __all__ = ["get", "health", "list_memories", "recall", "why"]
@@ -52,6 +53,8 @@ def recall(
     metadata: Mapping[str, Any] | None = None,
     expand: str | None = None,
     offset: int = 0,
+    conversation: str | None = None,
+    rewriter: Rewrite | None = None,
 ) -> Operation[RecallResult]:
     """Return the memories most useful for a query, best first, each with its sources.
 
@@ -83,6 +86,10 @@ def recall(
         metadata: only memories whose metadata contains this.
         expand: "reasons" brings with each hit the premises that support it, down to the events.
         offset: how many hits to pass over: pages of the same recall, each of `k`.
+        conversation: the session the question is asked in; where it leans on the turns before it
+            ("what about him?"), these are searched with it. Unlike `session` it filters nothing.
+        rewriter: rewrites such a question instead (`memdb.pipeline.rewriting.ModelRewrite`);
+            where it fails, `degraded` says `rewrite` and the turns are searched with it.
 
     Raises: InvalidInput (MD001), NamespaceNotFound (one you named, MD102), AccessDenied (MD301,
     MD302), TimedOut (the keyword leg alone took too long as well).
@@ -91,6 +98,8 @@ def recall(
     if not isinstance(cast(object, query), str):
         raise InvalidArgument("a query is a text", detail={"field": "query"})
     degraded: list[str] = []
+    if conversation is not None and not is_blank(query):
+        query = yield from _folded(scope, query, conversation, agent, rewriter, degraded)
     vector = None
     if legs is None or "vector" in legs:
         vector = yield from _encode_query(scope, query, degraded)
@@ -140,6 +149,34 @@ def recall(
     recall_id = rows[0].recall_id if rows else None
     timing = (rows[0].timing if rows else None) or {}
     return _result(hits[:k], recall_id, degraded, (perf_counter() - started) * 1000, timing)
+
+
+def _folded(
+    scope: Scope,
+    query: str,
+    conversation: str,
+    agent: str | EllipsisType | None,
+    rewriter: Rewrite | None,
+    degraded: list[str],
+) -> Operation[str]:
+    """Return the query as it stands by itself, where it leans on the turns before it."""
+    call = calls.fold_query(
+        scope.tenant_id, query, conversation, scope.namespace, scope.agent_or(agent)
+    )
+    try:
+        folded = (yield from run(call))[0]
+    except NamespaceNotFound:
+        # It appears with the first write: until then there are no turns.
+        return query
+    if not folded.is_folded or rewriter is None:
+        return folded.query
+    try:
+        return (yield from offload(lambda: rewriter.rewrite(query, folded.turns, scope.namespace)))
+    except Exception as error:
+        # Rules do without; a rewriter may be anybody's code.
+        log.warning("the query was not rewritten: %s", error, exc_info=True)
+        degraded.append("rewrite")
+        return folded.query
 
 
 def _reranked(

@@ -121,6 +121,7 @@ declare
   v_first integer;
   v_last  integer;
 begin
+  p_query := memdb._dated_query(p_query, memdb.current_time()::date);
   if p_query !~ '月|[0-9]{4}[-/][0-9]' and p_query !~* '\m(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)' then
     return;
   end if;

@@ -248,7 +248,7 @@ begin
     into memory_ids, versions, event_ids, scores, keywords
     from (select p.memory_id, p.version, p.event_id, p.keyword,
                  (p.keyword - avg(p.keyword) over ()) / (stddev_pop(p.keyword) over () + 1e-9)
-                 + 0.6 * (p.closeness - avg(p.closeness) over ()) / (stddev_pop(p.closeness) over () + 1e-9)
+                 + (select memdb._closeness_weight(p_query)) * (p.closeness - avg(p.closeness) over ()) / (stddev_pop(p.closeness) over () + 1e-9)
                  + p.bonus as score
             from memdb._pool(p_tenant, p_namespaces, p_agent, p_query, p_memory_ids, p_versions, p_occurred_at, p_in, p_factors,
                    p_places, p_by_hit, p_keyword, p_causes, p_asks, p_nearest, p_similarity, p_model, p_vector, p_width,

@@ -1,0 +1,186 @@
+"""What a query means beside its words: times counted from today, and literals."""
+
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.sql.rows import Rows
+
+TODAY = date(2026, 11, 30)  # a Monday
+
+
+def ranges(connection, query: str, today: date = TODAY) -> list[tuple[date, date]]:
+    rows = connection.execute(
+        "select r.* from memdb._time_ranges(memdb._dated_query(%s, %s), '{2025,2026}') r"
+        " order by 1, 2",
+        [query, today],
+    ).fetchall()
+    return [tuple(row) for row in rows]
+
+
+def days(first: str, last: str | None = None) -> list[tuple[date, date]]:
+    return [(date.fromisoformat(first), date.fromisoformat(last or first))]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("What did I do last May?", days("2026-05-01", "2026-05-31")),
+        ("Where was I last December", days("2025-12-01", "2025-12-31")),
+        ("two weeks ago we met", days("2026-11-13", "2026-11-19")),
+        ("a couple of days ago", days("2026-11-28")),
+        ("5 months ago", days("2026-06-01", "2026-06-30")),
+        ("three years ago", days("2023-01-01", "2023-12-31")),
+        ("over the past few days", days("2026-11-27", "2026-11-30")),
+        ("in the last 2 weeks", days("2026-11-16", "2026-11-30")),
+        ("the last twelve months", days("2025-12-01", "2026-11-30")),
+        ("last week", days("2026-11-23", "2026-11-29")),
+        ("this week", days("2026-11-30", "2026-12-06")),
+        ("last weekend", days("2026-11-28", "2026-11-29")),
+        ("last Friday", days("2026-11-27")),
+        ("last Monday", days("2026-11-23")),
+        ("last year", days("2025-01-01", "2025-12-31")),
+        ("last summer", days("2026-06-01", "2026-08-31")),
+        ("yesterday", days("2026-11-29")),
+        ("the day before yesterday", days("2026-11-28")),
+        ("what did we say this morning", days("2026-11-30")),
+        ("last 8 May", [(date(y, 5, 8), date(y, 5, 8)) for y in (2025, 2026)]),
+        ("上周吃了什么", days("2026-11-23", "2026-11-29")),
+        ("上上周", days("2026-11-16", "2026-11-22")),
+        ("上周三", days("2026-11-25")),
+        ("这个星期天", days("2026-12-06")),
+        ("上週末去了哪裡", days("2026-11-28", "2026-11-29")),
+        ("去年五月去了哪里", days("2025-05-01", "2025-05-31")),
+        ("前年10月1日", days("2024-10-01")),
+        ("去年", days("2025-01-01", "2025-12-31")),
+        ("上个月15号", days("2026-10-15")),
+        ("上个月", days("2026-10-01", "2026-10-31")),
+        ("两个月前", days("2026-09-01", "2026-09-30")),
+        ("半年前", days("2026-05-01", "2026-05-31")),
+        ("三天前说的", days("2026-11-27")),
+        ("最近三天", days("2026-11-27", "2026-11-30")),
+        ("过去两个星期", days("2026-11-16", "2026-11-30")),
+        ("昨天晚上", days("2026-11-29")),
+        ("大前天", days("2026-11-27")),
+        ("2025年8月29日", days("2025-08-29")),
+        ("What may he do", []),
+        ("the last thing she said", []),
+        ("long ago and far away", []),
+        ("天天向上", []),
+        ("周末愉快", []),
+        ("", []),
+    ],
+)
+def test_times_counted_from_today(db, query, expected):
+    assert ranges(db, query) == expected
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    words=st.lists(
+        st.sampled_from(
+            [
+                "last",
+                "this",
+                "past",
+                "two",
+                "few",
+                "3",
+                "999",
+                "weeks",
+                "day",
+                "month",
+                "ago",
+                "May",
+                "Friday",
+                "去年",
+                "上",
+                "上个月",
+                "周",
+                "三",
+                "月",
+                "年",
+                "两",
+                "天",
+                "前",
+                "最近",
+                "几",
+                "日",
+                "号",
+                "至",
+                "半年前",
+                "12",
+                "(",
+                "\\",
+                "%",
+                "é",
+            ]
+        ),
+        max_size=8,
+    ),
+    today=st.dates(date(1990, 1, 1), date(2199, 12, 31)),
+)
+def test_any_words_give_spans_that_end_after_they_begin(db, words, today):
+    for glue in (" ", ""):
+        for first, last in ranges(db, glue.join(words), today):
+            assert first <= last <= first + timedelta(days=731)
+
+
+def test_recall_finds_what_happened_then(db, tenant):
+    world = Rows(db, tenant().id)
+    now = db.execute("select memdb.current_time()").fetchone()[0]
+    old = world.memory("dinner was good", occurred_at=now - timedelta(days=400))
+    recent = world.memory("dinner was nice", occurred_at=now - timedelta(days=1))
+    for query, best in (("dinner yesterday", recent), ("dinner", old)):
+        first = db.execute(
+            "select memory_id from memdb.recall(%s, %s, p_k => 1, p_log => false)",
+            [world.tenant, query],
+        ).fetchone()
+        assert first.memory_id == best
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("where is order ORD-2023-118?", ["ORD-2023-118"]),
+        ("订单88231455到哪了", ["88231455"]),
+        ("open /etc/nginx.conf, please", ["/etc/nginx.conf"]),
+        ("error E1234 in memdb.recall", ["E1234", "memdb.recall"]),
+        ("why does _choose_topic fail", ["_choose_topic"]),
+        ("write to foo@bar.com", ["foo@bar.com"]),
+        ("std::vector or getUserName", ["std::vector", "getUserName"]),
+        ("What happened on 2023-05-08 at 5pm, the 21st?", []),
+        ("10km with McDonald and his iPhone, and/or LGBTQ+ people", []),
+        ("Caroline's 30-year-old sister... right?", []),
+        ("你好，世界", []),
+    ],
+)  # fmt: skip
+def test_literals_are_seen(db, query, expected):
+    assert db.execute("select memdb._literals(%s)", [query]).fetchone()[0] == expected
+
+
+def test_beside_a_literal_words_count_more(db, tenant):
+    """The nearest vector belongs to another order."""
+    world = Rows(db, tenant().id)
+    db.execute("select memdb.register_embedding_model(%s, 'm', 2)", [world.tenant])
+    for n in range(12):
+        world.memory(f"filler number {n} of another kind")
+    right = world.memory("order ORD-77231 was sent")
+    wrong = world.memory("the order was sent by post, all of it")
+    for memory, vector in ((right, "[0.6,0.8]"), (wrong, "[1,0]")):
+        db.execute(
+            "insert into memdb.embedding (tenant_id, model_id, memory_id, version, namespace_id,"
+            " type, vector) select m.tenant_id, e.model_id, m.memory_id, 1, m.namespace_id, m.type,"
+            " %s::halfvec from memdb.memory m join memdb.embedding_model e using (tenant_id)"
+            " where m.tenant_id = %s and m.memory_id = %s",
+            [vector, world.tenant, memory],
+        )
+    found = db.execute(
+        "select memory_id from memdb.recall(%s, 'where is ORD-77231', p_vector => '{1,0}')",
+        [world.tenant],
+    ).fetchall()
+    assert found[0].memory_id == right
