@@ -20,7 +20,7 @@ from typing import Any
 
 from memdb.client import Memory
 from memdb.errors import InvalidArgument
-from memdb.types import MemoryRef, RecallResult
+from memdb.types import MemoryRef
 
 __all__ = ["Outcome", "Timeline", "play", "timelines"]
 
@@ -48,15 +48,16 @@ class Outcome:
     """What came of one timeline.
 
     `leaks` are phrases that recall gave although they stand in superseded, fallen or other
-    scopes' facts only; `standing` are decisions that did not fall with their fact; `lost` are
-    facts nobody superseded that are no longer active; `queries` and `superseded` say how much
-    was asked and replaced.
+    scopes' facts only; `revived` are the superseded facts among what it gave; `standing` are
+    decisions that did not fall with their fact; `lost` are facts nobody superseded that are no
+    longer active; `queries` and `superseded` say how much was asked and replaced.
     """
 
     timeline: Timeline
     queries: int = 0
     superseded: int = 0
     leaks: list[str] = field(default_factory=list[str])
+    revived: list[str] = field(default_factory=list[str])
     standing: list[str] = field(default_factory=list[str])
     lost: list[str] = field(default_factory=list[str])
 
@@ -220,14 +221,16 @@ class _Player:
             query["prompt"], k=self.k, namespaces=[self._namespace(_OPEN)], log_recall=False
         )
         outcome.queries += 1
-        outcome.leaks += self._leaks(found, query["ground_truth"]["must_not_mention"])
+        given = [hit.text for hit in found]
+        outcome.leaks += self._leaks(given, query["ground_truth"]["must_not_mention"])
+        current = self.current.values()
+        outcome.revived += [text for text in self.old if text in given and text not in current]
 
-    def _leaks(self, found: RecallResult, phrases: Sequence[str]) -> list[str]:
+    def _leaks(self, given: Sequence[str], phrases: Sequence[str]) -> list[str]:
         """What recall gave and should not: forbidden phrases, and whole texts that are out."""
         fallen = {memory for memory, base in self.resting.items() if base in self.replaced}
         valid = [text for memory, text in self.current.items() if memory not in fallen]
         out = [*self.old, *self.hidden, *(self.current[memory] for memory in fallen)]
-        given = [hit.text for hit in found]
         bad = [
             phrase
             for phrase in phrases

@@ -18,6 +18,7 @@ from memdb.client import Memory
 from memdb.commands import bench_size
 from memdb.commands.bench_cascade import cascade
 from memdb.commands.bench_hooks import hooks
+from memdb.commands.bench_state import statebench
 from memdb.commands.bench_write import write
 from memdb.commands.options import DataDir, Dsn, settings_for
 from memdb.commands.terminal import err, hang, note, out, plain_table, progress, working
@@ -37,6 +38,7 @@ def register(app: typer.Typer) -> None:
     group.command()(write)
     group.command()(cascade)
     group.command()(hooks)
+    group.command()(statebench)
     bench_size.add_to(group)
     app.add_typer(group, name="bench", rich_help_panel="Upkeep")
 

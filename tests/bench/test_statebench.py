@@ -5,14 +5,17 @@ import json
 import os
 import secrets
 from collections import Counter
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from typer.testing import CliRunner
 
 from memdb import Memory, errors
 from memdb.bench.statebench import Outcome, Timeline, play, timelines
+from memdb.cli import app
 from memdb.models.fake import HashEncoder
 from memdb.settings import Settings
 
@@ -88,8 +91,15 @@ ASIDE = Timeline(
 )
 
 
+@dataclass
+class Said:
+    """A hit of which only the text counts."""
+
+    text: str
+
+
 def clean(outcome: Outcome) -> bool:
-    return not (outcome.leaks or outcome.standing or outcome.lost)
+    return not (outcome.leaks or outcome.revived or outcome.standing or outcome.lost)
 
 
 @pytest.mark.parametrize("timeline", [REPAIR, CHANGE, ASIDE], ids=lambda t: t.track)
@@ -125,12 +135,41 @@ def test_a_leak_is_seen(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None
         "the price might be 35 for a thousand",
         "restricted 0: the floor price is 30",
     }
-    leaks = set(play(memory, CHANGE).leaks)
-    assert leaks == set()
+    change = play(memory, CHANGE)
+    assert (change.leaks, change.revived) == ([], [])
     assert set(play(memory, REPAIR).leaks) == {
         "breakfast at 7",
         "derived decision: breakfast at 7, for the train at 9",
     }
+
+
+def test_a_superseded_fact_that_comes_back_is_seen(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = Said("room: we meet in room 12")
+    monkeypatch.setattr(memory, "recall", lambda query, **options: [old])
+    assert play(memory, CHANGE).revived == [old.text]
+
+
+def test_the_command_counts_by_track(
+    tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for timeline in (REPAIR, CHANGE, replace(CHANGE, id="T-4")):
+        state = {"persistent_facts": [*timeline.facts], "working_set": []}
+        line = asdict(timeline) | {"initial_state": state}
+        with (tmp_path / "own.jsonl").open("a") as file:
+            file.write(json.dumps(line) + "\n")
+    report = tmp_path / "report.json"
+    words = ["bench", "statebench", "own", "--from", tmp_path, "--dsn", dsn, "--json", report]
+    result = CliRunner().invoke(app, [str(word) for word in [*words, "--encoder", "none"]])
+    assert result.exit_code == 0, result.output
+    tracks = json.loads(report.read_text())["tracks"]
+    assert [(row["track"], row["timelines"], row["superseded"]) for row in tracks] == [
+        ("repair_propagation", 1, 1),
+        ("supersession", 2, 2),
+    ]
+    bad = ("leaks", "revived", "standing", "lost")
+    assert [row[name] for row in tracks for name in bad] == [0] * 8
 
 
 def test_a_file_is_read_and_a_bad_line_is_named(tmp_path: Path) -> None:
