@@ -5,12 +5,15 @@ into the same tables, with their indexes, foreign keys and triggers; one batch i
 transaction. The batches take turns, so that whatever else the machine does weighs on both, and
 the median batch counts. What COPY gets is what record_memories has just made: every column
 finished, ids included.
+
+With the graph for Cypher on, both keep it in step by the same triggers.
 """
 
 import json
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from statistics import median
@@ -18,12 +21,16 @@ from typing import Any, cast
 
 import psycopg
 
-__all__ = ["Recorded", "measure_recording"]
+__all__ = ["Recorded", "has_age", "measure_recording"]
 
 DIMENSIONS = 384
 _BATCH = 500
 _EDGES = 3
 _WORDS = 14
+_WARM_UP = 5
+"""Batches before those that count: the first calls of a session plan their statements."""
+_SHIFT = 1_000_000_000
+"""How far apart the ids of a tenant and its twins are."""
 
 _Session = psycopg.Connection[Any]
 
@@ -49,24 +56,50 @@ class Recorded:
         return self.copied_binary_s / self.recorded_s
 
 
+def has_age(dsn: str) -> bool:
+    """Whether the server of a database has the extension that the graph for Cypher needs."""
+    with _connect(dsn) as session:
+        return bool(session.execute("select pg_temp.has_age()").fetchall()[0][0])
+
+
 def measure_recording(
-    dsn: str, name: str, batches: int, progress: Callable[[int], None]
+    dsn: str, name: str, batches: int, progress: Callable[[int], None], graph: bool = False
 ) -> Recorded:
     """Write that many batches both ways, into tenants made for it.
 
     Args:
         name: of the tenant; its twins have names made of it. There must be none of it yet.
         progress: called with the memories written so far.
+        graph: whether the graph for Cypher is on meanwhile; afterwards it is as it was.
     """
-    with psycopg.connect(dsn, autocommit=True, application_name="memdb bench") as session:
-        session.execute(files("memdb.bench").joinpath("writing.sql").read_bytes())
-        run = _Run(session, name, batches)
+    with _connect(dsn) as session, _graph(session, graph):
+        run = _Run(session, name, _WARM_UP + batches)
+        for number in range(_WARM_UP):
+            run.batch(number)
         taken: list[tuple[float, float, float]] = []
         for number in range(batches):
-            taken.append(run.batch(number))
+            taken.append(run.batch(_WARM_UP + number))
             progress((number + 1) * _BATCH)
         recorded, copied, binary = (median(seconds) for seconds in zip(*taken, strict=True))
         return Recorded(_BATCH, recorded, copied, binary, is_equal=run.is_equal())
+
+
+@contextmanager
+def _connect(dsn: str) -> Iterator[_Session]:
+    with psycopg.connect(dsn, autocommit=True, application_name="memdb bench") as session:
+        session.execute(files("memdb.bench").joinpath("writing.sql").read_bytes())
+        yield session
+
+
+@contextmanager
+def _graph(session: _Session, on: bool) -> Iterator[None]:
+    row = session.execute("select memdb.switch_graph(%s)", [on]).fetchone()
+    was_switched = row is not None and row[0]
+    try:
+        yield
+    finally:
+        if was_switched:
+            session.execute("select memdb.switch_graph(%s)", [not on])
 
 
 class _Run:
@@ -89,7 +122,7 @@ class _Run:
 
     def _twin(self, name: str, number: int) -> int:
         twin = self._one("select pg_temp.twin_tenant(%s, %s)", self._tenant, f"{name} {number}")
-        self._copy(twin, self._known, "binary")
+        self._copy(twin, self._known, "binary", number + 1)
         return twin
 
     def batch(self, number: int) -> tuple[float, float, float]:
@@ -101,7 +134,7 @@ class _Run:
         recorded = time.perf_counter() - started
         self._known = ids
         text, binary = self._twins
-        return recorded, self._copy(text, ids, "text"), self._copy(binary, ids, "binary")
+        return recorded, self._copy(text, ids, "text", 1), self._copy(binary, ids, "binary", 2)
 
     def is_equal(self) -> bool:
         """Whether all have the same rows in number."""
@@ -158,11 +191,11 @@ class _Run:
         )
         return [row[0] for row in rows]
 
-    def _copy(self, twin: int, ids: Sequence[int], form: str) -> float:
+    def _copy(self, twin: int, ids: Sequence[int], form: str, number: int) -> float:
         """Copy the rows of some memories to a twin; returns the seconds the writing took."""
         rows = self._session.execute(
-            "select pg_temp.copy_statements(%s, %s, %s, %s, %s)",
-            [self._tenant, twin, min(ids), max(ids), form],
+            "select pg_temp.copy_statements(%s, %s, %s, %s, %s, %s)",
+            [self._tenant, twin, min(ids), max(ids), form, number * _SHIFT],
         ).fetchall()
         statements = [row[0] for row in rows]
         data = [self._read(copy_out) for copy_out, _ in statements]

@@ -37,13 +37,21 @@ begin
 end $$;
 
 -- copy_statements: for each table the two statements that copy the rows of some memories out, and into the twin.
-create or replace function pg_temp.copy_statements (p_from integer, p_to integer, p_first bigint, p_last bigint, p_format text)
+--
+-- Ids are moved up by p_shift: in the graph for Cypher two tenants with one id would share a vertex,
+-- and the copy would have less to write.
+create or replace function pg_temp.copy_statements (
+  p_from integer, p_to integer, p_first bigint, p_last bigint, p_format text, p_shift bigint
+)
   returns setof text[]
   language sql
 as $$
   select array[
          format('copy (select %s from memdb.%I where tenant_id = %s and %I between %s and %s) to stdout (format %s)',
-           string_agg(case when a.attname = 'tenant_id' then p_to::text else format('%I', a.attname) end, ', ' order by a.attnum),
+           string_agg(case when a.attname = 'tenant_id' then p_to::text
+                           when a.attname in ('memory_id', 'conclusion_id', 'from_memory_id', 'to_memory_id', 'edge_id',
+                                              'justification_id') then format('%I + %s', a.attname, p_shift)
+                           else format('%I', a.attname) end, ', ' order by a.attnum),
            c.name, p_from, c.key, p_first, p_last, p_format),
          format('copy memdb.%I (%s) from stdin (format %s)', c.name,
            string_agg(format('%I', a.attname), ', ' order by a.attnum), p_format)]
@@ -52,6 +60,14 @@ as $$
      and a.attgenerated = ''
    group by c.place, c.name, c.key
    order by c.place;
+$$;
+
+-- has_age: whether the graph for Cypher can be switched on.
+create or replace function pg_temp.has_age ()
+  returns boolean
+  language sql
+as $$
+  select exists (select from pg_available_extensions a where a.name = 'age');
 $$;
 
 -- row_counts: how many rows each of the copied tables has of a tenant.

@@ -10,7 +10,7 @@ import typer
 from rich.progress import Progress
 
 from memdb.bench.data import DataSet, find, load
-from memdb.bench.recording import Recorded, measure_recording
+from memdb.bench.recording import Recorded, has_age, measure_recording
 from memdb.bench.retrieval import database_for
 from memdb.bench.writing import (
     THRESHOLDS,
@@ -66,24 +66,31 @@ def write(
         where = database_for(settings)
     run = secrets.token_hex(3)
     recorded = _record(where, run, batches)
+    with_graph = _record(where, run, batches, graph=True) if has_age(where) else None
     speed, doubles = _talk(where, settings, run, turns)
     measured = [
         _quality(where, settings, run, load(path), encoder, thresholds or list(THRESHOLDS))
         for path in (find(quality, folder) if quality else [])
     ]
-    _show(recorded, speed, doubles)
+    _show(recorded, with_graph, speed, doubles)
     for one in measured:
         _show_quality(one)
     if as_json:
-        figures = _figures(recorded, speed, doubles, measured)
+        figures = _figures(recorded, with_graph, speed, doubles, measured)
         as_json.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
 
 
-def _record(where: str, run: str, batches: int) -> Recorded:
+def _record(where: str, run: str, batches: int, *, graph: bool = False) -> Recorded:
+    beside = ", graph on" if graph else ""
     with progress() as display:
-        task = display.add_task("recording and copying", total=batches * 500, unit="memories")
+        label = f"recording and copying{beside}"
+        task = display.add_task(label, total=batches * 500, unit="memories")
         return measure_recording(
-            where, f"write {run}", batches, lambda n: display.update(task, completed=n)
+            where,
+            f"write {run}{beside}",
+            batches,
+            lambda n: display.update(task, completed=n),
+            graph,
         )
 
 
@@ -135,7 +142,7 @@ def _point(
     return point
 
 
-def _show(recorded: Recorded, speed: Speed, doubles: Doubles) -> None:
+def _show(recorded: Recorded, with_graph: Recorded | None, speed: Speed, doubles: Doubles) -> None:
     per_second = recorded.memories / recorded.recorded_s
     copied = recorded.memories / recorded.copied_s
     table = plain_table("writing", "figure", right=("figure",))
@@ -143,11 +150,13 @@ def _show(recorded: Recorded, speed: Speed, doubles: Doubles) -> None:
     table.add_row("COPY of the same rows, memories/s", f"{copied:,.0f}")
     table.add_row("ratio to COPY", f"{recorded.ratio_to_copy:.2f}")
     table.add_row("ratio to COPY in binary form", f"{recorded.ratio_to_binary_copy:.2f}")
+    if with_graph:
+        table.add_row("ratio to COPY, graph on for both", f"{with_graph.ratio_to_copy:.2f}")
     table.add_row("pipeline without a model, events/s", f"{speed.events_per_second:,.0f}")
     table.add_row("share of turns kept", f"{doubles.told / doubles.turns:.1%}")
     table.add_row("doubles after a second telling", f"{doubles.duplicate_share:.1%}")
     out.print(table)
-    if not recorded.is_equal:
+    if not all(one.is_equal for one in (recorded, with_graph) if one):
         note("the copies have other numbers of rows: the ratio means nothing", "warn")
 
 
@@ -170,10 +179,15 @@ def _show_quality(quality: Quality) -> None:
 
 
 def _figures(
-    recorded: Recorded, speed: Speed, doubles: Doubles, measured: list[Quality]
+    recorded: Recorded,
+    with_graph: Recorded | None,
+    speed: Speed,
+    doubles: Doubles,
+    measured: list[Quality],
 ) -> dict[str, Any]:
     return {
         "ratio_to_copy": recorded.ratio_to_copy,
+        "ratio_to_copy_lens": with_graph.ratio_to_copy if with_graph else None,
         "ratio_to_copy_binary": recorded.ratio_to_binary_copy,
         "memories_per_second": recorded.memories / recorded.recorded_s,
         "events_per_second": speed.events_per_second,

@@ -55,9 +55,9 @@ begin
            (select r.key from unnest(p_required) r (key) where i.item ->> r.key is null limit 1) end as missing
     into v_bad
     from jsonb_array_elements(p_items) with ordinality i (item, ordinal)
-   where jsonb_typeof(i.item) <> 'object'
-      or exists (select from jsonb_object_keys(i.item) k (key) where k.key <> all (p_known))
-      or exists (select from unnest(p_required) r (key) where i.item ->> r.key is null)
+   where case when jsonb_typeof(i.item) <> 'object' then true
+              else i.item - p_known <> '{}' or not i.item ?& p_required
+                   or exists (select from unnest(p_required) r (key) where i.item -> r.key = 'null') end
    order by i.ordinal
    limit 1;
   if found then
@@ -136,7 +136,7 @@ create or replace function memdb._lock_truth (
   language plpgsql volatile
 as $$
 begin
-  -- 1835363444 is "memt" in ASCII: the first key of every advisory lock of this purpose.
+  -- 1835363444 ("melt") is the first key of every advisory lock of this purpose.
   if p_exclusive then
     perform pg_advisory_xact_lock(1835363444, p_tenant);
   else

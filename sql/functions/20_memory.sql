@@ -224,11 +224,12 @@ create or replace function memdb._memory_items (
   returns setof memdb._memory_item
   language sql volatile rows 1000
 begin atomic
+  -- One order for all: each order of its own would be a sort for each item.
   with inherited as (
     select s.ordinal, count(*) as sources, max(s.trust) as trust, min(s.occurred_at) as occurred_at,
-           (array_agg(s.event_id order by s.event_id is null, s.place))[1] as event_id,
-           (array_agg(s.session_id order by s.session_id is null, s.place))[1] as session_id,
-           (array_agg(s.sequence order by s.session_id is null, s.place))[1] as sequence,
+           (array_agg(s.event_id order by s.place) filter (where s.event_id is not null))[1] as event_id,
+           (array_agg(s.session_id order by s.place) filter (where s.session_id is not null))[1] as session_id,
+           (array_agg(s.sequence order by s.place) filter (where s.session_id is not null))[1] as sequence,
            (array_agg(s.namespace_id order by s.place))[1] as namespace_id,
            (array_agg(s.user_id order by s.place))[1] as user_id, (array_agg(s.agent_id order by s.place))[1] as agent_id,
            (array_agg(s.speaker order by s.place))[1] as speaker, (array_agg(s.language order by s.place))[1] as language,

@@ -15,7 +15,7 @@ create or replace function memdb._first_statistics ()
   language plpgsql volatile
 as $$
 begin
-  -- 1835364211 is "mfst". A table that was never analyzed has a reltuples of -1.
+  -- 1835364211 ("meos"). A table that was never analyzed has a reltuples of -1.
   if (select c.reltuples < 0 and pg_relation_size(c.oid) > 65536
         from pg_class c where c.oid = 'memdb.memory'::regclass)
      and pg_try_advisory_xact_lock(1835364211) then

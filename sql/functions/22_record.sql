@@ -87,37 +87,19 @@ begin
   if v_mentions is not null then
     perform memdb._record_mentions(p_tenant, v_mentions);
   end if;
+  if memdb._write_plain_edges(p_tenant, p_items, p_places) then
+    return;
+  end if;
+  -- Something is wrong with one of them. Edge by edge the error names the item.
   select jsonb_agg(e.edge || jsonb_build_object('from_memory_id', p.memory_id) order by p.ordinal, e.place),
          array_agg(p.ordinal order by p.ordinal, e.place)
     into v_edges, v_ordinals
     from unnest(p_places) p
-    join (select o.ordinal, o.edges from unnest(p_items) o where o.edges <> '[]' offset 0) i on i.ordinal = p.ordinal
+    join unnest(p_items) i on i.ordinal = p.ordinal
     cross join jsonb_array_elements(i.edges) with ordinality e (edge, place);
-  if v_edges is not null then
-    perform memdb._write_edges(p_tenant, v_edges, v_ordinals);
-  end if;
+  perform memdb._write_edges(p_tenant, v_edges, v_ordinals);
 end $$;
 comment on function memdb._write_links (integer, memdb._memory_item[], memdb._memory_place[]) is 'Hang the placed memories on their entities and on other memories.';
-
--- _write_edges: store the edges that came with items; an error names the item, p_ordinals goes beside the edges.
-create or replace function memdb._write_edges (p_tenant integer, p_edges jsonb, p_ordinals integer[])
-  returns void
-  language plpgsql volatile
-as $$
-declare
-  v_code    text;
-  v_message text;
-  v_detail  text;
-  v_hint    text;
-begin
-  perform memdb._insert_edges(p_tenant, memdb._checked_edges(p_tenant, p_edges));
-exception when sqlstate 'MD001' or sqlstate 'MD103' or sqlstate 'MD104' then
-  get stacked diagnostics v_code = returned_sqlstate, v_message = message_text, v_detail = pg_exception_detail,
-    v_hint = pg_exception_hint;
-  perform memdb._raise(v_code, v_message, nullif(v_detail, '')::jsonb || jsonb_build_object(
-    'index', p_ordinals[(nullif(v_detail, '')::jsonb ->> 'index')::integer + 1], 'field', 'edges'), v_hint);
-end $$;
-comment on function memdb._write_edges (integer, jsonb, integer[]) is 'Store the edges that came with items; an error names the item, p_ordinals goes beside the edges.';
 
 -- _check_writers: stop unless caller and acting agents may write where a batch is about to.
 create or replace function memdb._check_writers (p_tenant integer, p_items memdb._memory_item[])

@@ -58,7 +58,7 @@ declare
   v_item   record;
   v_entity bigint;
 begin
-  -- 1835363433 is "memi". All namespaces at once, in order, before anything is written.
+  -- 1835363433 ("meli"). All namespaces at once, in order, before anything is written.
   perform pg_advisory_xact_lock(1835363433, n.namespace_id)
      from (select distinct r.namespace_id
              from jsonb_to_recordset(p_mentions) r (namespace_id integer, name text, aliases text[])

@@ -24,7 +24,7 @@ begin
     array['memory_id', 'version', 'subject', 'attribute', 'value', 'is_single', 'is_negated'],
     array['memory_id', 'version', 'subject', 'attribute', 'value']);
   perform memdb._check_versions(p_tenant, p_assertions);
-  -- 1835363445 is "meas": one at a time per subject and attribute, in one order for all.
+  -- 1835363445 ("melu"): one at a time per subject and attribute, in one order for all.
   perform pg_advisory_xact_lock(1835363445, k.key)
      from (select distinct hashtext(concat_ws(E'\x1f', p_tenant, memdb._alias(r.subject), r.attribute)) as key
              from jsonb_to_recordset(p_assertions) r (subject text, attribute text)

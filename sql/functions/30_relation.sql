@@ -4,6 +4,22 @@
 -- premise, written with the memory they carry. Turns of one session are not stored at all:
 -- they are an index range of (session, sequence).
 
+-- _edge_flaw: the field of an edge that is out of range; null where all are sound.
+create or replace function memdb._edge_flaw (
+  p_from bigint, p_to bigint, p_relation text, p_weight real, p_confidence real, p_origin text
+)
+  returns text
+  language sql immutable parallel safe
+begin atomic
+  select case
+    when p_from = p_to then 'to_memory_id'
+    when p_relation not in ('premise', 'cause', 'refines', 'opposes', 'parallel', 'next') then 'relation'
+    when not (p_weight > 0 and p_weight <= 1) then 'weight'
+    when not (p_confidence >= 0 and p_confidence <= 1) then 'confidence'
+    when p_origin not in ('caller', 'rule', 'model') then 'origin' end;
+end;
+comment on function memdb._edge_flaw (bigint, bigint, text, real, real, text) is 'The field of an edge that is out of range; null where all are sound.';
+
 -- _edges_of: a checked batch of edge objects as rows to be, with the defaults filled in, in their order.
 --
 -- Raises MD001 with index and field for a wrong type, an unknown word or a value out of range.
@@ -28,12 +44,8 @@ begin
     v_edge.confidence     := coalesce(v_item ->> 'confidence', '1');
     v_edge.origin         := coalesce(v_item ->> 'origin', 'caller');
     v_edge.event_id       := v_item ->> 'event_id';
-    v_field := case
-      when v_edge.from_memory_id = v_edge.to_memory_id then 'to_memory_id'
-      when v_edge.relation not in ('premise', 'cause', 'refines', 'opposes', 'parallel', 'next') then 'relation'
-      when not (v_edge.weight > 0 and v_edge.weight <= 1) then 'weight'
-      when not (v_edge.confidence >= 0 and v_edge.confidence <= 1) then 'confidence'
-      when v_edge.origin not in ('caller', 'rule', 'model') then 'origin' end;
+    v_field := memdb._edge_flaw(v_edge.from_memory_id, v_edge.to_memory_id, v_edge.relation, v_edge.weight, v_edge.confidence,
+      v_edge.origin);
     if v_field is not null then
       perform memdb._raise('MD001', format('field "%s" is out of range', v_field),
         jsonb_build_object('index', v_index, 'field', v_field),

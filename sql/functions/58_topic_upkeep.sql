@@ -171,8 +171,8 @@ declare
 begin
   perform memdb._authorize(p_tenant, true);
   perform memdb._check_limit(p_limit, 10000);
-  -- 1835363444 is "memt". Two at once would make two topics of one thing.
-  if not pg_try_advisory_xact_lock(1835363444, p_tenant) then
+  -- 1835363700 is "memt". Two at once would make two topics of one thing.
+  if not pg_try_advisory_xact_lock(1835363700, p_tenant) then
     return 1;
   end if;
   perform set_config('jit', 'off', true);
