@@ -77,15 +77,17 @@ def recall(
         log_recall: False leaves no row in the log of recalls; `recall_id` is None then.
         as_of_belief, as_of_world: what was believed then, about that day, as for `get`; sources
             have the status they had then.
-        budget_ms: how long the database may take: legs that would not fit are left out, and
-            `degraded` names `time`. Five times as long is the limit of the statement.
+        budget_ms: how long this may take, encoding included, reranking not: legs that would not
+            fit are left out, and `degraded` names `time`. Where a leg takes far longer than
+            foreseen, after five times as long the answer comes from the keyword leg alone.
         tiers: only memories of these tiers: working, short_term, long_term, archive.
         from_, to: only what happened from then on, and before then.
         entities: only memories that mention one of these people, places or things.
         topic: only memories of this topic.
         metadata: only memories whose metadata contains this.
         expand: "reasons" brings with each hit the premises that support it, down to the events.
-        offset: how many hits to pass over: pages of the same recall, each of `k`.
+        offset: how many hits to pass over: pages of the same recall, each of `k`. A reranker
+            orders the first `pool` hits, whichever page they are on.
         conversation: the session the question is asked in; where it leans on the turns before it
             ("what about him?"), these are searched with it. Unlike `session` it filters nothing.
         rewriter: rewrites such a question instead (`memdb.pipeline.rewriting.ModelRewrite`);
@@ -105,7 +107,11 @@ def recall(
         vector = yield from _encode_query(scope, query, degraded)
 
     reranker = scope.reranker if rerank else None
-    depth = max(k, pool) if reranker else k
+    depth, start = (max(k + offset, pool), 0) if reranker else (k, offset)
+    left_ms = budget_ms
+    if budget_ms is not None:
+        left_ms = max(1, budget_ms - round((perf_counter() - started) * 1000))
+        timeout_ms = timeout_ms or 5 * budget_ms
 
     def call(vector: Sequence[float] | None, legs: Sequence[str] | None) -> Call[RecallRow]:
         return calls.recall(
@@ -124,7 +130,7 @@ def recall(
             log=log_recall,
             as_of_belief=as_of_belief,
             as_of_world=as_of_world,
-            budget_ms=budget_ms,
+            budget_ms=left_ms,
             tiers=tiers,
             from_=from_,
             to=to,
@@ -132,7 +138,7 @@ def recall(
             topic=topic,
             metadata=metadata,
             expand=expand,
-            offset=offset,
+            offset=start,
             report=True,
         )
 
@@ -146,8 +152,11 @@ def recall(
     hits: Sequence[Hit] = [row.hit for row in rows if row.rank]
     if reranker is not None:
         hits = yield from _reranked(scope, reranker, query, hits, pool, degraded)
+        hits = hits[offset:]
     recall_id = rows[0].recall_id if rows else None
     timing = (rows[0].timing if rows else None) or {}
+    if timing.get("degraded") and "time" not in degraded:
+        degraded.append("time")
     return _result(hits[:k], recall_id, degraded, (perf_counter() - started) * 1000, timing)
 
 

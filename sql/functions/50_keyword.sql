@@ -84,7 +84,8 @@ declare
   v_sample integer[];
   v_sampled double precision;
 begin
-  select sum(s.documents), sum(s.tokens) / nullif(sum(s.documents), 0)::double precision
+  -- Where nothing holds a word the mean is 1, not 0: lengths are divided by it.
+  select sum(s.documents), greatest(sum(s.tokens) / nullif(sum(s.documents), 0)::double precision, 1)
     into documents, mean_length
     from memdb.namespace_stat s
    where s.tenant_id = p_tenant and (p_namespaces is null or s.namespace_id = any (p_namespaces));
