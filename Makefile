@@ -57,6 +57,14 @@ server-test: $(VENV)/.dev ## As root on Debian: run the suites on PostgreSQL 18 
 	$(BIN)/python -m tests.server.run 18 $(PYTEST_ARGS)
 	$(BIN)/python -m tests.server.run 17 $(PYTEST_ARGS)
 
+.PHONY: api-fuzz
+api-fuzz: $(VENV)/.dev ## Ask the service what its OpenAPI document allows, and much that it does not
+	MEMDB_FUZZ_EXAMPLES=$${MEMDB_FUZZ_EXAMPLES:-40} $(BIN)/python -m pytest tests/api/test_fuzz.py
+
+.PHONY: attack
+attack: $(VENV)/.dev ## Attack the walls between namespaces with 10,000 requests of a bound key
+	MEMDB_ATTACK_CALLS=$${MEMDB_ATTACK_CALLS:-10000} $(BIN)/python -m pytest tests/api/test_attack.py
+
 .PHONY: lint
 lint: $(VENV)/.dev ## Check style, formatting and types
 	$(BIN)/ruff check .

@@ -2,8 +2,9 @@
 
     create_app(Settings(dsn="postgresql://..."))        # what `memdb serve` runs
 
-A request goes through a limit on its length, is checked against its schema, and becomes one
-operation of `AsyncMemory`; whatever that raises is answered as a problem document.
+A request goes through a limit on its length and the check of its key, is compared with its
+schema, and becomes one operation of `AsyncMemory`, whose transactions run under the rights of the
+key; whatever that raises is answered as a problem document.
 """
 
 import logging
@@ -11,12 +12,15 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 
+from asgi_correlation_id import CorrelationIdMiddleware
 from fastapi import FastAPI
 
 from api import declare, errors
 from api.clients import Clients
-from api.limits import MAX_BODY_BYTES, BodyLimit
-from api.routes import events, memories, recall, service
+from api.context import Observe
+from api.limits import MAX_BODY_BYTES, BodyLimit, KeyLimit
+from api.metrics import Metrics
+from api.routes import ROUTERS
 from memdb.settings import Settings
 
 __all__ = ["create_app"]
@@ -34,6 +38,7 @@ def create_app(
     *,
     clients: Clients | None = None,
     max_body_bytes: int = MAX_BODY_BYTES,
+    is_open: bool = False,
 ) -> FastAPI:
     """Return the service as an ASGI application.
 
@@ -41,7 +46,9 @@ def create_app(
         settings: default: from the environment.
         clients: instead of clients made from the settings; closed with the application.
         max_body_bytes: a longer request is answered with 413.
+        is_open: ask for no key: whoever reaches the service has all its rights.
     """
+    settings = settings or Settings()
     app = FastAPI(
         title="memdb",
         version=version("memdb-postgres"),
@@ -49,22 +56,29 @@ def create_app(
         lifespan=_lifespan,
         redoc_url=None,
     )
-    app.state.clients = clients or Clients(settings or Settings())
+    app.state.clients = clients or Clients(settings, is_open=is_open)
+    app.state.limit = KeyLimit(settings.rate_limit)
+    app.state.metrics = Metrics()
+    app.state.max_body_bytes = max_body_bytes
+    # The last one added is the first a request meets.
     app.add_middleware(BodyLimit, max_bytes=max_body_bytes)
+    app.add_middleware(Observe, metrics=app.state.metrics)
+    app.add_middleware(CorrelationIdMiddleware, header_name="X-Request-ID")
     errors.install(app)
     declare.describe(app)
-    for routes in (events, memories, recall, service):
-        app.include_router(routes.router)
+    for router in ROUTERS:
+        app.include_router(router)
     return app
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
-    log.warning(
-        "there are no keys yet: whoever reaches the address of the service may read and write "
-        "every tenant; keep it on this machine (127.0.0.1)"
-    )
     clients: Clients = app.state.clients
+    if clients.is_open:
+        log.warning(
+            "no key is asked for: whoever reaches the address of the service may read and write "
+            "every tenant"
+        )
     clients.start()
     try:
         yield

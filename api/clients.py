@@ -2,13 +2,17 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
 from psycopg_pool import AsyncConnectionPool
 
-from memdb import AsyncMemory, migrate
+from api.access import OPEN, TIMEOUTS, Access
+from api.keyring import Keyring
+from memdb import AsyncMemory, calls, migrate
+from memdb.db import AsyncDb, Options
 from memdb.embedded import EmbeddedError
 from memdb.errors import ModelConflict, NotAvailable, ServerUnavailable, VectorMismatch
 from memdb.locate import locate
@@ -23,6 +27,9 @@ log = logging.getLogger("memdb.api")
 # of these take to reach the service.
 _CLIENT_SECONDS = 60
 _CHECK_SECONDS = 5
+_FIGURES_SECONDS = 5
+# Where the settings name none: longer than any question should take.
+_STATEMENT_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,41 +48,89 @@ class Clients:
         settings: where the database is, and the tenant, namespace, user and agent of requests
             that name none.
         encoder: as for AsyncMemory; default: as the settings say.
+        is_open: ask for no key; a request then has the rights of the service itself.
     """
 
-    def __init__(self, settings: Settings, *, encoder: Embed | str | None = "auto") -> None:
-        self._settings = settings
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        encoder: Embed | str | None = "auto",
+        is_open: bool = False,
+    ) -> None:
+        timeout = settings.statement_timeout_ms or _STATEMENT_MS
+        self._settings = settings.model_copy(update={"statement_timeout_ms": timeout})
         self._encoder = encoder
+        self.is_open = is_open
+        self.keyring = Keyring(self.service)
+        self._figures: tuple[dict[str, float], float] = ({}, 0.0)
         self._opening: asyncio.Task[_Database] | None = None
         self._checking: asyncio.Task[None] | None = None
         self._warming: asyncio.Task[None] | None = None
-        self._clients: dict[str, tuple[AsyncMemory, float]] = {}
+        self._clients: dict[tuple[str, str], tuple[AsyncMemory, float]] = {}
 
     def start(self) -> None:
         """Begin to open the database and the default tenant, without waiting for them."""
         self._warming = asyncio.create_task(self._warm())
+        self.keyring.start()
 
-    async def get(self, tenant: str | None = None) -> AsyncMemory:
-        """Return the open client of a tenant; default: the one of the settings.
+    async def get(self, access: Access = OPEN, tenant: str | None = None) -> AsyncMemory:
+        """Return the open client of a tenant, shared by all requests to it.
+
+        It has the rights of the tenant, not yet those of a request: see `AsyncMemory.under`.
 
         Raises: TenantNotFound (MD101), TenantDenied (MD301), ServerUnavailable. NotAvailable:
         the schema is of another release (MD404), or the encoder does not fit the tenant.
         """
-        name = tenant or self._settings.tenant
-        client, opened_at = self._clients.get(name, (None, 0.0))
+        name = access.tenant(tenant) or self._settings.tenant
+        place = ("" if access.key is None else access.base["role"], name)
+        client, opened_at = self._clients.get(place, (None, 0.0))
         if client is None or monotonic() - opened_at > _CLIENT_SECONDS:
             # Stored before it is open: requests that come meanwhile wait for this one.
-            client = self._make(name, (await self._database()).pool)
-            self._clients[name] = (client, monotonic())
+            client = self._make(name, access, (await self._database()).pool)
+            self._clients[place] = (client, monotonic())
         try:
             return await client.open()
         except (ModelConflict, VectorMismatch) as error:
-            self._clients.pop(name, None)
+            self._clients.pop(place, None)
             # Not the caller's conflict: the service was given another encoder than the tenant.
             raise NotAvailable(error.message, hint=error.hint, detail=error.detail) from error
         except BaseException:
-            self._clients.pop(name, None)
+            self._clients.pop(place, None)
             raise
+
+    async def service(self) -> AsyncDb:
+        """Return what the service asks for itself with: keys, and figures over all tenants.
+
+        Raises: ServerUnavailable.
+        """
+        role: Mapping[str, str] = {} if self.is_open else {"role": "memdb_service"}
+        options = Options.from_settings(self._settings).under({**TIMEOUTS, **role}, ())
+        return AsyncDb((await self._database()).pool, options)
+
+    async def figures(self) -> Mapping[str, float]:
+        """Return how far behind the workers are and what models cost, some seconds old at most.
+
+        Raises: ServerUnavailable, AccessDenied.
+        """
+        figures, until = self._figures
+        if monotonic() > until:
+            rows = await (await self.service()).run(calls.service_state())
+            figures = {row.metric: row.value for row in rows}
+            self._figures = (figures, monotonic() + _FIGURES_SECONDS)
+        return figures
+
+    def pool_stats(self) -> Mapping[str, int]:
+        """Return figures of the pool of connections; none before it is open."""
+        task = self._opening
+        if task is None or not task.done() or task.cancelled() or task.exception():
+            return {}
+        return task.result().pool.get_stats()
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of requests that name none."""
+        return self._settings.namespace
 
     async def check(self) -> None:
         """Return if requests can be served; several callers share one look at the database.
@@ -87,7 +142,8 @@ class Clients:
         await self._within(_CHECK_SECONDS, self._checking)
 
     async def close(self) -> None:
-        """Close the connections; the embedded server goes on running."""
+        """Note what keys were used, close the connections; the embedded server goes on running."""
+        await self.keyring.close()
         begun: list[asyncio.Task[Any] | None] = [self._warming, self._checking, self._opening]
         tasks = [task for task in begun if task]
         for task in tasks:
@@ -96,14 +152,16 @@ class Clients:
         if self._opening and not self._opening.cancelled() and not self._opening.exception():
             await self._opening.result().pool.close()
 
-    def _make(self, tenant: str, pool: AsyncConnectionPool[Any]) -> AsyncMemory:
+    def _make(self, name: str, access: Access, pool: AsyncConnectionPool[Any]) -> AsyncMemory:
         # Only the embedded server's own tenant appears by itself: a misspelt one must not.
-        is_own = self._settings.dsn is None and tenant == self._settings.tenant
+        is_own = access.is_operator and not self._settings.dsn and name == self._settings.tenant
+        bound_to = None if access.is_operator or access.key is None else access.key.tenant_id
         return AsyncMemory(
-            tenant=tenant,
+            tenant=name if bound_to is None else bound_to,
             encoder=self._encoder,
             pool=pool,
             create_tenant=is_own,
+            session=access.base,
             settings=self._settings,
         )
 
@@ -128,7 +186,7 @@ class Clients:
 
     async def _warm(self) -> None:
         try:
-            await self.get()
+            await (self.get() if self.is_open else self._database())
         except Exception as error:
             # Whoever asks first meets it again, and gets the answer.
             log.warning("not ready yet: %s", error)

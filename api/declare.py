@@ -21,6 +21,10 @@ OPENING: tuple[ErrorClass, ...] = (
     errors.InvalidArgument,
     errors.TenantNotFound,
     errors.TenantDenied,
+    errors.NamespaceDenied,
+    errors.RoleRequired,
+    errors.KeyRejected,
+    errors.PrivilegeMissing,
     errors.ServerUnavailable,
     errors.SchemaMismatch,
     ModelMissing,
@@ -39,12 +43,19 @@ _TOO_LONG = Problem.make(
 )
 
 
+_TOO_MANY = Problem.make(
+    429, "a key may make 100/second requests", hint="Wait as long as Retry-After says."
+)
+
+
 def declares(*classes: ErrorClass, has_body: bool = False) -> Declared:
     """Return the `responses` of a route that may raise these errors."""
     by_status: defaultdict[int, dict[str, Problem]] = defaultdict(dict)
     for cls in classes:
         problem = problem_of(cls(hint="What to do about it."))
         by_status[problem.status][problem.code or cls.__name__] = problem
+    if errors.KeyRejected in classes:
+        by_status[429]["too_many"] = _TOO_MANY
     if has_body:
         by_status[413]["too_long"] = _TOO_LONG
     return {status: _response(status, by_status[status]) for status in sorted(by_status)}
@@ -57,7 +68,7 @@ def _response(status: int, problems: dict[str, Problem]) -> dict[str, Any]:
     }
     content = {MEDIA_TYPE: {"schema": {"$ref": _REFERENCE}, "examples": examples}}
     described: dict[str, Any] = {"description": HTTPStatus(status).phrase, "content": content}
-    if status == 503:
+    if status in (429, 503):
         seconds = {"description": "Seconds to wait.", "schema": {"type": "integer"}}
         described["headers"] = {"Retry-After": seconds}
     return described

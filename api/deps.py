@@ -1,15 +1,29 @@
-"""What routes are given: the memory of the tenant a request is for."""
+"""What routes are given: the memory of the tenant a request is for, with the rights of its key."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 from urllib.parse import unquote
 
-from fastapi import Depends, Header, Request
+import structlog
+from fastapi import Depends, Header, Request, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from api.access import OPEN, Access
 from api.clients import Clients
+from api.limits import KeyLimit
 from memdb import AsyncMemory
-from memdb.errors import InvalidArgument
+from memdb.errors import InvalidArgument, KeyRejected, RoleRequired
+from memdb.statement import Call
 
-__all__ = ["ClientsDep", "MemoryDep"]
+__all__ = [
+    "AccessDep",
+    "ClientsDep",
+    "MemoryDep",
+    "OperatorDep",
+    "TenantDep",
+    "act",
+    "require_operator",
+]
 
 
 def _clients(request: Request) -> Clients:
@@ -17,6 +31,49 @@ def _clients(request: Request) -> Clients:
 
 
 ClientsDep = Annotated[Clients, Depends(_clients)]
+
+
+_bearer = HTTPBearer(
+    auto_error=False,
+    scheme_name="key",
+    description="A key of the service, made by `memdb key create`.",
+)
+
+
+async def _access(
+    request: Request,
+    clients: ClientsDep,
+    given: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
+) -> Access:
+    """Find out who asks, and hold their key to its rate."""
+    if clients.is_open:
+        return OPEN
+    if given is None:
+        raise KeyRejected(
+            "no key was given",
+            hint="Send Authorization: Bearer KEY; an operator makes keys with: memdb key create",
+        )
+    key = await clients.keyring.find(given.credentials)
+    structlog.contextvars.bind_contextvars(key_id=key.key_id, tenant_id=key.tenant_id)
+    limit: KeyLimit = request.app.state.limit
+    await limit.take(key.key_id)
+    return Access(key)
+
+
+AccessDep = Annotated[Access, Depends(_access)]
+
+
+def require_operator(access: AccessDep) -> Access:
+    """Let operators through; the database asks again.
+
+    Raises: RoleRequired (MD303).
+    """
+    if not access.is_operator:
+        raise RoleRequired("only an operator may do this", hint="Use the key of an operator.")
+    return access
+
+
+OperatorDep = Annotated[Access, Depends(require_operator)]
 
 
 def _tenant(
@@ -43,10 +100,24 @@ def _tenant(
         ) from error
 
 
-async def _memory(
-    clients: ClientsDep, tenant: Annotated[str | None, Depends(_tenant)]
+TenantDep = Annotated[str | None, Depends(_tenant)]
+
+
+async def act(
+    clients: Clients, access: Access, tenant: str | None, *, closing: Sequence[Call[Any]] = ()
 ) -> AsyncMemory:
-    return await clients.get(tenant)
+    """Return the memory of a tenant under the rights of a request."""
+    client = await clients.get(access, tenant)
+    return await client.under(
+        access.session,
+        closing=closing,
+        namespace=access.namespace(clients.namespace),
+        agent=access.agent,
+    )
+
+
+async def _memory(clients: ClientsDep, access: AccessDep, tenant: TenantDep) -> AsyncMemory:
+    return await act(clients, access, tenant)
 
 
 MemoryDep = Annotated[AsyncMemory, Depends(_memory)]

@@ -9,6 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from api.limits import TooManyRequests
 from api.problem import Problem, ProblemResponse
 from memdb import errors
 from memdb.models import BadModelReply, ModelRefused, ModelUnavailable
@@ -22,6 +23,7 @@ STATUS: Mapping[type[errors.MemdbError], int] = {
     errors.NotFound: 404,
     errors.Conflict: 409,
     errors.AccessDenied: 403,
+    errors.KeyRejected: 401,
     errors.NotAvailable: 501,
     errors.InvariantBroken: 500,
     errors.Retryable: 503,
@@ -65,6 +67,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(errors.MemdbError, _answer_memdb)
     app.add_exception_handler(RequestValidationError, _answer_validation)
     app.add_exception_handler(HTTPException, _answer_http)
+    app.add_exception_handler(TooManyRequests, _answer_too_many)
     app.add_exception_handler(RecursionError, _answer_recursion)
     app.add_exception_handler(Exception, _answer_unknown)
 
@@ -76,6 +79,8 @@ async def _answer_memdb(request: Request, error: Exception) -> Response:
         trace = error if problem.status == 500 else None
         log.error("%s %s: %s", request.method, request.url.path, error, exc_info=trace)
     headers: dict[str, str] = {}
+    if problem.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
     if problem.status == 503:
         wanted = getattr(error, "retry_after", None)
         headers["Retry-After"] = str(max(1, round(wanted or _RETRY_AFTER_SECONDS)))
@@ -145,6 +150,12 @@ async def _answer_http(_: Request, error: Exception) -> Response:
         )
         return ProblemResponse(problem_of(bad))
     return ProblemResponse(Problem.make(error.status_code, error.detail), error.headers)
+
+
+async def _answer_too_many(_: Request, error: Exception) -> Response:
+    assert isinstance(error, TooManyRequests)
+    problem = Problem.make(429, str(error), hint="Wait as long as Retry-After says.")
+    return ProblemResponse(problem, {"Retry-After": str(error.retry_after)})
 
 
 async def _answer_recursion(_: Request, __: Exception) -> Response:

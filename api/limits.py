@@ -1,14 +1,19 @@
-"""How large a request may be."""
+"""How large a request may be, and how many a key may make."""
 
 from collections.abc import Awaitable, Callable
+from math import ceil
+from time import time
 
 from fastapi import HTTPException
+from limits import parse
+from limits.aio.storage import MemoryStorage
+from limits.aio.strategies import SlidingWindowCounterRateLimiter
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.problem import Problem, ProblemResponse
 
-__all__ = ["MAX_BODY_BYTES", "BodyLimit"]
+__all__ = ["MAX_BODY_BYTES", "BodyLimit", "KeyLimit", "TooManyRequests"]
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
 """The default: room for one event of the largest size memdb stores, escapes included."""
@@ -54,3 +59,34 @@ class BodyLimit:
     @property
     def _reason(self) -> str:
         return f"a request holds at most {self._max_bytes:,} bytes"
+
+
+class TooManyRequests(Exception):
+    """A key has made as many requests as it may; `retry_after` are the seconds to wait."""
+
+    def __init__(self, rate: str, retry_after: int) -> None:
+        super().__init__(f"a key may make {rate} requests")
+        self.retry_after = retry_after
+
+
+class KeyLimit:
+    """Holds each key to a rate, counted in this process.
+
+    Args:
+        rate: such as `100/second` or `5000/minute`; empty: any number.
+    """
+
+    def __init__(self, rate: str) -> None:
+        self.rate = rate
+        self._item = parse(rate) if rate else None
+        self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
+
+    async def take(self, key_id: int) -> None:
+        """Count a request of a key.
+
+        Raises: TooManyRequests.
+        """
+        if self._item is None or await self._limiter.hit(self._item, str(key_id)):
+            return
+        stats = await self._limiter.get_window_stats(self._item, str(key_id))
+        raise TooManyRequests(self.rate, max(1, ceil(stats.reset_time - time())))

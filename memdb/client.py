@@ -121,6 +121,11 @@ class _Client:
         return self._scope.tenant_id
 
     @property
+    def namespace(self) -> str:
+        """What is written to, and read by default."""
+        return self._scope.namespace
+
+    @property
     def encoder(self) -> Embed | None:
         """The encoder in use; None where there is none, and until the client is open."""
         return self._scope.encoder

@@ -114,6 +114,8 @@ def _get_encoder(scope: Scope, active: EmbeddingModel | None) -> Embed | None:
 
 def _by_name(name: str, settings: Settings) -> Embed | None:
     if not name.startswith("openai:"):
+        if settings.model_process and name != "none":
+            return _process_encoder(name)
         return _shared_encoder(name, ())
     key = settings.embeddings_api_key
     options = {
@@ -153,6 +155,13 @@ def _reranker_by_name(name: str, settings: Settings) -> Rerank | None:
 @cache
 def _shared_reranker(name: str, options: tuple[tuple[str, Any], ...]) -> Rerank | None:
     return get_reranker(name, **dict(options))
+
+
+@cache
+def _process_encoder(name: str) -> Embed:
+    from memdb.models.process import ProcessEncoder
+
+    return ProcessEncoder(name)
 
 
 @cache

@@ -78,6 +78,15 @@ class Settings(BaseSettings):
     statement_timeout_ms: int | None = Field(
         default=None, ge=1, description="Milliseconds a statement may take; empty: the server's."
     )
+    rate_limit: str = Field(
+        default="100/second",
+        description="Requests that a key of the HTTP service may make: `100/second`, "
+        "`5000/minute`; empty: any number.",
+    )
+    model_process: bool = Field(
+        default=False,
+        description="Run local encoders in a process of their own; `memdb serve` does.",
+    )
     prepare_statements: bool = Field(
         default=True, description="Off behind a PgBouncer older than 1.21 in transaction mode."
     )

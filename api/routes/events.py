@@ -3,8 +3,8 @@
 from fastapi import APIRouter, Response, status
 
 from api.declare import OPENING, declares
-from api.deps import MemoryDep
 from api.schemas.events import NewEvents, StoredEvents
+from api.writes import WriteDep
 from memdb import errors
 
 __all__ = ["router"]
@@ -17,7 +17,6 @@ _ERRORS = (
     errors.InvalidTime,
     errors.EventNotFound,
     errors.KeyReused,
-    errors.NamespaceDenied,
 )
 
 
@@ -31,12 +30,15 @@ _ERRORS = (
     },
     summary="Store what happened",
 )
-async def append_events(batch: NewEvents, memory: MemoryDep, response: Response) -> object:
+async def append_events(batch: NewEvents, write: WriteDep) -> Response:
     """Store a batch of observed steps, in order, all or not at all.
 
-    With a `key` or a time, sending the same step again is safe: it is stored once.
+    Unless an event says `extract: false`, workers make memories of it. With a `key` or a time,
+    sending the same step again is safe: it is stored once.
     """
-    stored = await memory.observe_many(batch.given()["events"])
-    if not any(event.is_new for event in stored):
-        response.status_code = status.HTTP_200_OK
-    return {"events": stored}
+    return await write.run(
+        lambda memory: memory.observe_many(batch.given()["events"]),
+        lambda stored: {"events": stored},
+        StoredEvents,
+        lambda stored: 201 if any(event.is_new for event in stored) else 200,
+    )

@@ -1,16 +1,19 @@
-"""Memories in, out, and why."""
+"""Memories in and out."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Response, status
 
 from api.declare import OPENING, declares
 from api.deps import MemoryDep
-from api.schemas.memories import Memory, NewMemories, RecordedMemories
-from api.schemas.why import Explanation
+from api.schemas.base import AsOfBelief, AsOfWorld, MemoryType
+from api.schemas.memories import Memories, Memory, NewMemories, RecordedMemories
+from api.schemas.page import Cursor, Limit, after, cursor
+from api.schemas.relations import NewRelation, Related
+from api.writes import WriteDep
 from memdb import errors
 
-__all__ = ["router"]
+__all__ = ["MemoryId", "router"]
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
 
@@ -27,11 +30,11 @@ _WRITE_ERRORS = (
     errors.VersionConflict,
     errors.KeyReused,
     errors.TrustConflict,
-    errors.NamespaceDenied,
 )
 
 # The range of a bigint: what is outside names no memory and would not reach the database.
 MemoryId = Annotated[int, Path(ge=1, le=2**63 - 1, description="The memory.", examples=[42])]
+"""The id of a memory, in a path."""
 
 
 @router.post(
@@ -44,42 +47,92 @@ MemoryId = Annotated[int, Path(ge=1, le=2**63 - 1, description="The memory.", ex
     },
     summary="Keep memories",
 )
-async def record_memories(batch: NewMemories, memory: MemoryDep, response: Response) -> object:
-    """Keep a batch of texts with what they rest on, all or not at all.
+async def record_memories(batch: NewMemories, write: WriteDep) -> Response:
+    """Keep a batch of texts with what they rest on, word for word, all or not at all.
 
     Event, memory, vector and relations appear in one transaction, after the texts were encoded.
+    To have memories made of what was said, send it to /v1/events instead.
     """
-    recorded = await memory.remember_many(batch.given()["memories"])
-    if all(item.outcome == "unchanged" for item in recorded):
-        response.status_code = status.HTTP_200_OK
-    return {"memories": recorded}
+    return await write.run(
+        lambda memory: memory.remember_many(batch.given()["memories"]),
+        lambda recorded: {"memories": recorded},
+        RecordedMemories,
+        lambda recorded: 200 if all(m.outcome == "unchanged" for m in recorded) else 201,
+    )
+
+
+@router.get(
+    "",
+    response_model=Memories,
+    responses=declares(*OPENING, errors.NamespaceNotFound, errors.MemoryNotFound),
+    summary="List memories",
+)
+async def list_memories(
+    memory: MemoryDep,
+    namespaces: Annotated[
+        list[str] | None,
+        Query(alias="namespace", max_length=100, description="Default: that of the service."),
+    ] = None,
+    everywhere: Annotated[bool, Query(description="In every namespace you may read.")] = False,
+    user: Annotated[str | None, Query(description="Only memories about this user.")] = None,
+    types: Annotated[list[MemoryType] | None, Query(alias="type")] = None,
+    statuses: Annotated[
+        list[Literal["active", "stale", "superseded", "contradicted", "retracted"]] | None,
+        Query(alias="status", description="Default: active."),
+    ] = None,
+    page: Cursor = None,
+    limit: Limit = 50,
+) -> object:
+    """Return memories, newest first, a page at a time."""
+    found = await memory.list(
+        namespaces=None if everywhere else (namespaces or ...),
+        user=user or ...,
+        types=types,
+        statuses=statuses or ("active",),
+        after=after(page),
+        limit=limit,
+    )
+    last = found[-1].memory_id if found else None
+    return {"memories": found, "next": cursor(last, len(found), limit)}
 
 
 @router.get(
     "/{memory_id}",
     response_model=Memory,
-    responses=declares(*OPENING, errors.MemoryNotFound),
+    responses={
+        200: {"headers": {"ETag": {"description": "The version.", "schema": {"type": "string"}}}},
+        **declares(*OPENING, errors.MemoryNotFound),
+    },
     summary="Read one memory",
 )
-async def get_memory(memory_id: MemoryId, memory: MemoryDep) -> object:
-    """Return a memory as it stands now, whatever its status."""
-    return await memory.get(memory_id)
-
-
-@router.get(
-    "/{memory_id}/why",
-    response_model=Explanation,
-    response_model_exclude_none=True,
-    responses=declares(*OPENING, errors.MemoryNotFound),
-    summary="Explain why a memory is held",
-)
-async def explain_memory(
+async def get_memory(
     memory_id: MemoryId,
     memory: MemoryDep,
-    version: Annotated[
-        int | None, Query(ge=1, le=2**31 - 1, description="Default: the current one.")
-    ] = None,
-    max_depth: Annotated[int, Query(ge=1, le=100, description="Derivations, at most.")] = 10,
+    response: Response,
+    as_of_belief: AsOfBelief = None,
+    as_of_world: AsOfWorld = None,
 ) -> object:
-    """Return the tree from a memory down to the events it rests on, with the words quoted."""
-    return await memory.why(memory_id, version=version, max_depth=max_depth)
+    """Return a memory as it stands now, whatever its status, or as it stood at a time."""
+    found = await memory.get(memory_id, as_of_belief=as_of_belief, as_of_world=as_of_world)
+    response.headers["ETag"] = f'"{found.version}"'
+    return found
+
+
+@router.post(
+    "/{memory_id}/relations",
+    response_model=Related,
+    status_code=status.HTTP_201_CREATED,
+    responses={
+        200: {"model": Related, "description": "It was there already."},
+        **declares(*OPENING, errors.MemoryNotFound, errors.EventNotFound, has_body=True),
+    },
+    summary="Relate a memory to another one",
+)
+async def relate(memory_id: MemoryId, relation: NewRelation, write: WriteDep) -> Response:
+    """Record a relation: it helps finding, and no memory falls by it."""
+    return await write.run(
+        lambda memory: memory.relate(memory_id, **relation.given()),
+        lambda edge: edge,
+        Related,
+        lambda edge: 201 if edge.is_new else 200,
+    )

@@ -1,20 +1,27 @@
 """Is the service alive, and can it serve?"""
 
+import logging
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Literal
 
-from fastapi import APIRouter
-from pydantic import BaseModel
+from fastapi import APIRouter, Request, Response
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
+from pydantic import BaseModel, Field
 
-from api.declare import declares
-from api.deps import ClientsDep
+from api.clients import Clients
+from api.declare import OPENING, declares
+from api.deps import ClientsDep, OperatorDep
 from api.errors import problem_of
+from api.metrics import Metrics
 from api.problem import ProblemResponse
 from memdb.errors import MemdbError, ServerUnavailable
 
 __all__ = ["router"]
 
 router = APIRouter(tags=["service"])
+
+log = logging.getLogger("memdb.api")
 
 
 class Alive(BaseModel):
@@ -25,9 +32,15 @@ class Alive(BaseModel):
 
 
 class Ready(BaseModel):
-    """The database answers, and is of this release."""
+    """The database answers, and is of this release; how far behind the workers are."""
 
     status: Literal["ready"] = "ready"
+    events_waiting: int | None = Field(
+        default=None, description="Events that are still to become memories, over all tenants."
+    )
+    oldest_wait_seconds: float | None = Field(
+        default=None, description="How long the oldest of them has waited."
+    )
 
 
 @router.get("/healthz", summary="Is the process alive?")
@@ -50,4 +63,39 @@ async def readyz(clients: ClientsDep) -> object:
         # 503 whatever the reason is: that is what keeps a balancer from sending requests here.
         problem = problem_of(error).model_copy(update={"status": 503})
         return ProblemResponse(problem, {"Retry-After": "1"})
-    return Ready()
+    figures = await _figures(clients)
+    waiting = figures.get("events_waiting")
+    # Lag is told and makes nothing unready: requests can be served, and a balancer that takes
+    # the service out for it would mend nothing.
+    return Ready(
+        events_waiting=None if waiting is None else int(waiting),
+        oldest_wait_seconds=figures.get("oldest_wait_seconds"),
+    )
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "Prometheus text format.",
+            "content": {"text/plain": {"schema": {"type": "string"}}},
+        },
+        **declares(*OPENING),
+    },
+    summary="What the service measures of itself",
+)
+async def metrics(request: Request, clients: ClientsDep, _: OperatorDep) -> Response:
+    """Return metrics for Prometheus; with the key of an operator, as `authorization` in its job."""
+    measured: Metrics = request.app.state.metrics
+    text = measured.render(clients.pool_stats(), await _figures(clients))
+    return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+
+async def _figures(clients: Clients) -> Mapping[str, float]:
+    try:
+        return await clients.figures()
+    except MemdbError as error:
+        # Without them the rest is still worth telling.
+        log.warning("no figures over all tenants: %s", error)
+        return {}

@@ -3,10 +3,11 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias
 
+from fastapi import Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-__all__ = ["Answer", "EventKind", "MemoryType", "Request", "Time"]
+__all__ = ["Answer", "AsOfBelief", "AsOfWorld", "EventKind", "MemoryType", "Request", "Time"]
 
 EventKind: TypeAlias = Literal[
     "user_message",
@@ -70,3 +71,8 @@ def _time(value: object) -> datetime:
 Time: TypeAlias = Annotated[
     datetime, BeforeValidator(_time), Field(examples=["2026-03-01T09:30:00+08:00"])
 ]
+
+AsOfBelief: TypeAlias = Annotated[
+    Time | None, Query(description="What was believed then; an offset's + is sent as %2B.")
+]
+AsOfWorld: TypeAlias = Annotated[Time | None, Query(description="What was so on that day.")]

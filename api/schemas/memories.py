@@ -6,8 +6,9 @@ from typing import Any, Literal, TypeAlias
 from pydantic import Field
 
 from api.schemas.base import Answer, EventKind, MemoryType, Request, Time
+from api.schemas.page import Page
 
-__all__ = ["Memory", "NewMemories", "NewMemory", "RecordedMemories", "RecordedMemory"]
+__all__ = ["Memories", "Memory", "NewMemories", "NewMemory", "RecordedMemories", "RecordedMemory"]
 
 Tier: TypeAlias = Literal["working", "short_term", "long_term"]
 Method: TypeAlias = Literal["verbatim", "template", "rule", "model", "merge", "summary", "manual"]
@@ -144,3 +145,9 @@ class Memory(Answer):
     metadata: dict[str, Any]
     use_count: int
     last_used_at: datetime | None
+
+
+class Memories(Page):
+    """Memories, newest first."""
+
+    memories: list[Memory]

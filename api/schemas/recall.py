@@ -1,13 +1,16 @@
 """Recall: a question, and what was found with its sources."""
 
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
 from api.schemas.base import Answer, MemoryType, Request, Time
+from memdb.types import ContextItem, ExplainedHit
 
-__all__ = ["Question", "Recalled"]
+__all__ = ["Explained", "ForContext", "Packed", "Question", "Recalled", "Used", "UsedNoted"]
+
+Tier: TypeAlias = Literal["working", "short_term", "long_term", "archive"]
 
 Leg: TypeAlias = Literal["keyword", "vector", "neighbour", "graph", "fresh"]
 Excluded: TypeAlias = Literal["stale", "contradicted", "retracted", "archive"]
@@ -18,6 +21,9 @@ class Question(Request):
 
     query: str = Field(description="A question or some words, in any language.")
     k: int = Field(default=10, ge=1, le=1000, description="How many at most.")
+    vector: list[float] | None = Field(
+        default=None, description="Of the query, by the tenant's encoder; default: made here."
+    )
     namespaces: list[str] | None = Field(
         default=None, description="Default: the namespace of the service; null: all of the tenant."
     )
@@ -39,6 +45,32 @@ class Question(Request):
     as_of_belief: Time | None = Field(default=None, description="What was believed then.")
     as_of_world: Time | None = Field(default=None, description="What was so on that day.")
     log: bool = Field(default=True, description="False keeps no row of this recall.")
+    budget_ms: int | None = Field(
+        default=None, ge=1, le=600_000, description="Legs that would take longer are left out."
+    )
+    tiers: list[Tier] | None = Field(default=None, description="Only these tiers.")
+    from_: Time | None = Field(
+        default=None, alias="from", description="Only what happened from then on."
+    )
+    to: Time | None = Field(default=None, description="Only what happened before.")
+    entities: list[str] | None = Field(
+        default=None, description="Only what mentions one of these people, places or things."
+    )
+    topic: int | None = Field(default=None, ge=1, le=2**63 - 1, description="Only this topic.")
+    metadata: dict[str, Any] | None = Field(
+        default=None, description="Only memories whose metadata contains this."
+    )
+    expand: Literal["reasons"] | None = Field(
+        default=None, description="`reasons` brings the premises of each hit, down to the events."
+    )
+    offset: int = Field(default=0, ge=0, le=10_000, description="How many to pass over.")
+    conversation: str | None = Field(
+        default=None, description="Name of the session whose turns `it` and `they` lean on."
+    )
+    rerank: bool = Field(
+        default=True, description="False: the order of the database, where there is a reranker."
+    )
+    pool: int = Field(default=50, ge=1, le=1000, description="How many hits are reranked.")
 
 
 class Source(Answer):
@@ -90,6 +122,9 @@ class Hit(Answer):
     occurred_at: datetime
     legs: dict[str, Found] = Field(description="The legs that found it.")
     sources: list[Source]
+    reasons: list[dict[str, Any]] | None = Field(
+        default=None, description="With `expand`: the premises that support it."
+    )
 
 
 class Recalled(Answer):
@@ -99,7 +134,63 @@ class Recalled(Answer):
     recall_id: int | None = Field(default=None, description="Its row in the log of recalls.")
     degraded: list[str] = Field(
         description="What made the answer poorer: `encoder` (no vector could be made of the "
-        "query), `time` (cut short)."
+        "query), `time` (cut short), `rerank` (the reranker failed)."
+    )
+    timing: dict[str, Any] = Field(
+        default_factory=dict, description="Milliseconds in the database: in all, and by leg."
     )
     elapsed_ms: float
     legs: list[str] = Field(description="The legs that found something.")
+
+
+class ForContext(Request):
+    """A question that a model is to answer, and how much it may be told."""
+
+    query: str = Field(description="A question or some words, in any language.")
+    token_budget: int = Field(default=2000, ge=64, le=1_000_000, description="For the whole text.")
+    tokens_per_character: float | None = Field(
+        default=None, gt=0, le=100, description="Of your model; default: an estimate by script."
+    )
+    k: int = Field(default=50, ge=1, le=1000, description="Of how many hits it is packed.")
+    vector: list[float] | None = Field(
+        default=None, description="Of the query, by the tenant's encoder; default: made here."
+    )
+    namespaces: list[str] | None = Field(
+        default=None, description="Default: the namespace of the service; null: all of the tenant."
+    )
+    user: str | None = None
+    agent: str | None = None
+    session: str | None = None
+    types: list[MemoryType] | None = None
+    include: list[Excluded] | None = None
+    as_of_belief: Time | None = None
+    as_of_world: Time | None = None
+    log: bool = True
+
+
+class Packed(Answer):
+    """A text for a model, fenced, with citations; and what each marker in it stands for."""
+
+    text: str
+    tokens: int
+    items: list[ContextItem]
+    recall_id: int | None = None
+    degraded: list[str]
+
+
+class Explained(Answer):
+    """Hits with what their places came from; and an expected memory, with where it fell out."""
+
+    hits: list[ExplainedHit]
+
+
+class Used(Request):
+    """Which memories of a recall an answer made use of."""
+
+    memory_ids: list[Annotated[int, Field(ge=1, le=2**63 - 1)]] = Field(max_length=1000)
+
+
+class UsedNoted(Answer):
+    """How many of them that recall had returned."""
+
+    noted: int

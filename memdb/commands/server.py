@@ -1,5 +1,6 @@
 """Commands about servers: the embedded PostgreSQL, psql on either, and the HTTP service."""
 
+import logging
 import os
 import shutil
 from importlib import import_module
@@ -168,20 +169,61 @@ def _find_psql() -> str:
     return str(find_install().binary("psql"))
 
 
+_NEEDED = ("fastapi", "uvicorn", "limits", "prometheus_client", "asgi_correlation_id")
+_LOOPBACK = ("localhost", "127.", "::1")
+
+
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8080,
+    insecure_local: Annotated[
+        bool,
+        typer.Option(
+            "--insecure-local",
+            help="Ask for no key: whoever reaches the port may read and write every tenant. Only "
+            "on an address of this machine.",
+        ),
+    ] = False,
+    drain: Annotated[
+        int,
+        typer.Option(min=0, max=3600, help="Seconds that requests in hand may take at the end."),
+    ] = 30,
+    in_process_models: Annotated[
+        bool,
+        typer.Option("--in-process-models", help="No process of their own for local encoders."),
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Log also the requests of probes.")
+    ] = False,
     dsn: Dsn = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Serve memory over HTTP, until Ctrl-C."""
-    missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
+    """Serve memory over HTTP, until Ctrl-C or SIGTERM.
+
+    Each request needs a key (`memdb key create`), also on this machine. Logs are JSON, one object
+    a line, on standard error.
+    """
+    missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         raise NotAvailable(
             f"the HTTP service needs {' and '.join(missing)}",
             hint="pip install 'memdb-postgres[server]'",
         )
+    if insecure_local and not host.startswith(_LOOPBACK):
+        raise typer.BadParameter(
+            "without keys the service listens on an address of this machine only: --host 127.0.0.1"
+        )
     settings = settings_for(dsn, data_dir)
+    settings = settings.model_copy(update={"model_process": not in_process_models})
+    import_module("api.logs").configure(logging.DEBUG if verbose else logging.INFO)
     uvicorn: Any = import_module("uvicorn")
     create_app: Any = import_module("api.app").create_app
-    uvicorn.run(create_app(settings), host=host, port=port)
+    uvicorn.run(
+        create_app(settings, is_open=insecure_local),
+        host=host,
+        port=port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=drain,
+    )

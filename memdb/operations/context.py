@@ -27,6 +27,7 @@ def context(
     token_budget: int = 2000,
     tokens_per_character: float | None = None,
     k: int = 50,
+    vector: Sequence[float] | None = None,
     namespaces: Sequence[str] | EllipsisType | None = ...,
     user: str | EllipsisType | None = ...,
     agent: str | EllipsisType | None = ...,
@@ -47,13 +48,15 @@ def context(
         token_budget: for the whole text, 64 to 1,000,000.
         tokens_per_character: of your model; default: an estimate by script.
         k: of how many hits the text is packed.
-        namespaces, user, agent, session, types, include, log_recall, as_of_belief, as_of_world:
-            as for `recall`.
+        vector, namespaces, user, agent, session, types, include, log_recall, as_of_belief,
+            as_of_world: as for `recall`.
 
     Raises: as `recall`.
     """
     degraded: list[str] = []
-    vector = yield from _vector(scope, query, degraded)
+    is_given = vector is not None
+    if not is_given:
+        vector = yield from _vector(scope, query, degraded)
 
     def call(vector: Sequence[float] | None) -> Call[ContextRow]:
         return calls.build_context(
@@ -78,7 +81,7 @@ def context(
         try:
             row = (yield from run(call(vector)))[0]
         except ENCODER_CHANGED as error:
-            if vector is None:
+            if vector is None or is_given:
                 raise
             log.warning("recalling without the vector leg: %s", error)
             degraded.append("encoder")
@@ -109,6 +112,7 @@ def explain(
     expected: int | None = None,
     *,
     k: int = 10,
+    vector: Sequence[float] | None = None,
     namespaces: Sequence[str] | EllipsisType | None = ...,
     user: str | EllipsisType | None = ...,
     agent: str | EllipsisType | None = ...,
@@ -133,13 +137,12 @@ def explain(
 
     Args:
         expected: the id of a memory that was to be found.
-        k, namespaces, user, agent, session, types, legs, hops, include, as_of_belief,
+        k, vector, namespaces, user, agent, session, types, legs, hops, include, as_of_belief,
             as_of_world, tiers, from_, to, entities, topic, metadata: as for `recall`.
 
     Raises: as `recall`, and VectorMismatch or ModelNotFound where another encoder is active.
     """
-    vector = None
-    if legs is None or "vector" in legs:
+    if vector is None and (legs is None or "vector" in legs):
         vector = yield from _vector(scope, query, [])
     call = calls.explain_recall(
         scope.tenant_id,

@@ -30,6 +30,7 @@ def recall(
     query: str,
     *,
     k: int = 10,
+    vector: Sequence[float] | None = None,
     namespaces: Sequence[str] | EllipsisType | None = ...,
     user: str | EllipsisType | None = ...,
     agent: str | EllipsisType | None = ...,
@@ -63,6 +64,7 @@ def recall(
 
     Args:
         k: how many at most.
+        vector: of the query, by the tenant's encoder, instead of encoding it here.
         namespaces: where to look; default: the client's own, None: everywhere you may read.
         user: only what concerns this user; default: the client's own, None: anybody.
         session: the conversation going on; its neighbouring turns count more.
@@ -102,8 +104,8 @@ def recall(
     degraded: list[str] = []
     if conversation is not None and not is_blank(query):
         query = yield from _folded(scope, query, conversation, agent, rewriter, degraded)
-    vector = None
-    if legs is None or "vector" in legs:
+    is_given = vector is not None
+    if not is_given and (legs is None or "vector" in legs):
         vector = yield from _encode_query(scope, query, degraded)
 
     reranker = scope.reranker if rerank else None
@@ -143,7 +145,7 @@ def recall(
         )
 
     try:
-        rows = yield from _recall_rows(call, vector, legs, timeout_ms, degraded)
+        rows = yield from _recall_rows(call, vector, legs, timeout_ms, degraded, is_given)
     except NamespaceNotFound:
         # The client's own namespace appears with the first write: until then it is empty.
         if namespaces is not ...:
@@ -220,12 +222,16 @@ def _recall_rows(
     legs: Sequence[str] | None,
     timeout_ms: int | None,
     degraded: list[str],
+    is_given: bool,
 ) -> Operation[list[RecallRow]]:
-    """Ask, and ask for less where the first answer cannot be had."""
+    """Ask, and ask for less where the first answer cannot be had.
+
+    `is_given`: the vector is the caller's own, who is told what is wrong with it.
+    """
     try:
         return (yield Run(call(vector, legs), timeout_ms))
     except ENCODER_CHANGED as error:
-        if vector is None:
+        if vector is None or is_given:
             raise
         log.warning("recalling without the vector leg: %s", error)
         degraded.append("encoder")

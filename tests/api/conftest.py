@@ -17,6 +17,8 @@ from fastapi import FastAPI
 
 from api.app import create_app
 from api.clients import Clients
+from memdb import Memory, calls
+from memdb.keys import Secret
 from memdb.models import Embed
 from memdb.models.fake import HashEncoder
 from memdb.settings import Settings
@@ -41,19 +43,43 @@ def encoder() -> HashEncoder:
 
 @pytest.fixture
 def serve(dsn: str, tenant_name: str, encoder: HashEncoder) -> Serve:
-    """A context: `async with serve() as client:` runs the service; settings may be given."""
+    """A context: `async with serve() as client:` runs the service; settings may be given.
+
+    With a key (which may be empty) the service asks for keys, and the client sends this one.
+    """
 
     @asynccontextmanager
     async def run(
-        *, encoder: Embed | str | None = encoder, max_body_bytes: int = 2**20, **given: Any
+        *,
+        encoder: Embed | str | None = encoder,
+        max_body_bytes: int = 2**20,
+        key: str | None = None,
+        **given: Any,
     ) -> AsyncIterator[httpx.AsyncClient]:
-        settings = Settings(**{"dsn": dsn, "tenant": tenant_name, "pool_min_size": 0, **given})
-        clients = Clients(settings, encoder=encoder)
-        app = create_app(clients=clients, max_body_bytes=max_body_bytes)
-        async with app.router.lifespan_context(app), _client(app) as client:
+        defaults = {"dsn": dsn, "tenant": tenant_name, "pool_min_size": 0, "rate_limit": ""}
+        settings = Settings(**{**defaults, **given})
+        clients = Clients(settings, encoder=encoder, is_open=key is None)
+        app = create_app(settings, clients=clients, max_body_bytes=max_body_bytes)
+        async with app.router.lifespan_context(app), _client(app, key) as client:
             yield client
 
     return run
+
+
+@pytest.fixture
+def make_key(dsn: str, tenant_name: str) -> Callable[..., str]:
+    """A factory: `make_key("writer", namespaces=["team"])` makes a key; gives its secret."""
+
+    def make(role: str = "writer", tenant: str = tenant_name, **rights: Any) -> str:
+        with Memory(dsn, tenant=tenant, encoder="none", create_tenant=True) as memory:
+            secret = Secret.make()
+            call = calls.create_api_key(
+                memory.tenant_id, "test", secret.prefix, secret.hash, role, **rights
+            )
+            memory.run(call)
+        return secret.text
+
+    return make
 
 
 @pytest.fixture
@@ -63,7 +89,7 @@ async def client(serve: Serve) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
-def _client(app: FastAPI) -> httpx.AsyncClient:
+def _client(app: FastAPI, key: str | None) -> httpx.AsyncClient:
     # Errors of the app become answers, as with a real server.
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     declared = _declared(app)
@@ -77,7 +103,10 @@ def _client(app: FastAPI) -> httpx.AsyncClient:
                 assert (response.status_code, media_type) in answers, response.text
 
     return httpx.AsyncClient(
-        transport=transport, base_url="http://memdb.test", event_hooks={"response": [compare]}
+        transport=transport,
+        base_url="http://memdb.test",
+        event_hooks={"response": [compare]},
+        headers={"Authorization": f"Bearer {key}"} if key else {},
     )
 
 

@@ -3,6 +3,7 @@
 import httpx
 import pytest
 
+from api.access import OPEN, Access
 from api.app import create_app
 from api.clients import Clients
 from api.errors import status_of
@@ -11,8 +12,12 @@ from memdb.models import BadModelReply, ModelError, ModelMissing, ModelRefused, 
 from memdb.settings import Settings
 from tests.api.problems import problem
 
+UNAUTHORIZED = "MD304"
 FAMILIES = {"MD0": 422, "MD1": 404, "MD2": 409, "MD3": 403, "MD4": 501, "MD9": 500}
-SQLSTATES = [(code, FAMILIES[code[:3]]) for code in [*errors.CODES, "MD099", "MD199", "MD901"]] + [
+SQLSTATES = [
+    (code, 401 if code == UNAUTHORIZED else FAMILIES[code[:3]])
+    for code in [*errors.CODES, "MD099", "MD199", "MD901"]
+] + [
     ("40001", 503),
     ("40P01", 503),
     ("55P03", 503),
@@ -34,13 +39,13 @@ class FailingClients(Clients):
     """Clients of a service in which every request meets the same error."""
 
     def __init__(self, error: Exception) -> None:
-        super().__init__(Settings(dsn="postgresql://nowhere"))
+        super().__init__(Settings(dsn="postgresql://nowhere"), is_open=True)
         self.error = error
 
     def start(self) -> None:
         pass
 
-    async def get(self, tenant: str | None = None) -> AsyncMemory:
+    async def get(self, access: Access = OPEN, tenant: str | None = None) -> AsyncMemory:
         raise self.error
 
     async def check(self) -> None:
@@ -61,6 +66,7 @@ async def test_each_sqlstate_has_its_status(code: str, status: int) -> None:
     document = problem(answer, status, code)
     assert document["type"] == f"urn:memdb:{code}"
     assert ("retry-after" in answer.headers) is (status == 503)
+    assert ("www-authenticate" in answer.headers) is (status == 401)
     if code.startswith("MD") and status != 500:
         assert document["detail"] == "it went wrong"
         assert (document["hint"], document["context"]) == ("Mend it.", {"index": 3})

@@ -63,9 +63,10 @@ def test_errors_are_problems_with_examples(document: dict[str, Any]) -> None:
 def test_everything_under_v1_declares_what_any_request_may_meet(document: dict[str, Any]) -> None:
     for name, operation in _operations(document):
         if "/v1/" in name:
-            always = {"403", "404", "422", "500", "501", "502", "503", "504"}
+            always = {"401", "429", "403", "404", "422", "500", "501", "502", "503", "504"}
             assert always <= operation["responses"].keys(), name
             assert ("requestBody" in operation) is ("413" in operation["responses"]), name
+            assert operation["security"] == [{"key": []}], name
 
 
 def test_declared_codes_exist(document: dict[str, Any]) -> None:
@@ -100,7 +101,8 @@ def test_fields_are_those_of_the_facade() -> None:
     from inspect import signature
 
     from api.schemas.events import NewEvent
-    from api.schemas.recall import Question
+    from api.schemas.recall import ForContext, Question
+    from api.schemas.truth import NewVersion
     from memdb import operations
 
     def names(operation: Any) -> set[str]:
@@ -108,6 +110,9 @@ def test_fields_are_those_of_the_facade() -> None:
 
     assert set(NewEvent.model_fields) == names(operations.observe) | {"parent"}
     assert set(memories.NewMemory.model_fields) == names(operations.remember) | {"trust"}
-    # Reranking waits for the service to have a reranker of its own.
-    renamed = names(operations.recall) - {"log_recall", "rerank", "pool"} | {"log"}
+    # A function cannot be sent.
+    renamed = names(operations.recall) - {"log_recall", "rewriter"} | {"log"}
     assert set(Question.model_fields) == renamed
+    assert set(ForContext.model_fields) == names(operations.context) - {"log_recall"} | {"log"}
+    fixed = {"memory_id"}
+    assert set(NewVersion.model_fields) == names(operations.supersede) - fixed

@@ -21,7 +21,9 @@ NOBODY = "postgresql://postgres@127.0.0.1:1/memdb?connect_timeout=2"
 
 async def test_alive_and_ready(client: Any) -> None:
     assert (await client.get("/healthz")).json()["status"] == "ok"
-    assert (await client.get("/readyz")).json() == {"status": "ready"}
+    ready = (await client.get("/readyz")).json()
+    assert ready["status"] == "ready"
+    assert ready["oldest_wait_seconds"] >= 0
 
 
 async def test_without_a_database_it_is_alive_but_not_ready(serve: Any) -> None:

@@ -9,6 +9,8 @@ from memdb import errors, migrate
 
 README = migrate.sql_dir() / "README.md"
 STATUS = {"MD0": 422, "MD1": 404, "MD2": 409, "MD3": 403, "MD4": 501, "MD9": 500}
+# Whose key is refused is not who lacks a right.
+ITS_OWN = {"MD304": 401}
 _TABLE = re.compile(r"^\| code \|.*?\n(?=\n|\Z)", re.M | re.S)
 
 
@@ -17,7 +19,9 @@ def error_table() -> str:
     rows = ["| code | Python class | HTTP | meaning |", "|---|---|---|---|"]
     for code, cls in sorted(errors.CODES.items()):
         meaning = (cls.__doc__ or "").splitlines()[0]
-        rows.append(f"| {code} | {cls.__name__} | {STATUS[code[:3]]} | {meaning} |")
+        rows.append(
+            f"| {code} | {cls.__name__} | {ITS_OWN.get(code, STATUS[code[:3]])} | {meaning} |"
+        )
     return "\n".join(rows) + "\n"
 
 
