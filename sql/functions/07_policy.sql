@@ -46,18 +46,54 @@ begin atomic
     ('summary_after_task', 'true'::jsonb,
      'Whether a finished task (an event of kind answer, or with metadata {"task": "done"}) makes summaries due.'),
     ('summary_tokens', '400'::jsonb, 'Tokens of memories that a running summary is made of.'),
+    ('half_life_days', '{"working": 1, "short_term": 14, "long_term": 90}'::jsonb,
+     'Days after which the strength of an unused memory is half of what it was, by tier.'),
+    ('half_life_of_types',
+     '{"constraint": 20, "preference": 8, "decision": 4, "fact": 4, "reasoning": 0.5, "action": 0.5, "result": 0.5}'::jsonb,
+     'What the half-life of memories of a type is multiplied by; 1 where a type is not named.'),
+    ('isolation_factor', '2'::jsonb,
+     'How many times as fast a memory fades that nothing live is tied to; 1 makes no difference.'),
+    ('use_weight', '0.3'::jsonb, 'What uses add to strength: it is multiplied by 1 + this x ln(1 + uses).'),
+    ('fade_below', '{"working": 0.1, "short_term": 0.1, "long_term": 0.05}'::jsonb,
+     'Strength below which a memory leaves its tier, by tier, or by type where that is named too; 0 is never.'),
+    ('fade_to', '{"working": "archive", "short_term": "archive", "long_term": "archive"}'::jsonb,
+     'Where memories go that leave a tier: archive, or a tier below theirs.'),
+    ('expire_after_days', '{"working": 3, "short_term": 30, "long_term": 0}'::jsonb,
+     'Days without a use after which a memory leaves its tier whatever its strength; 0 is never.'),
+    ('promote_uses', '{"working": 2, "short_term": 3}'::jsonb,
+     'Uses from which a memory goes up a tier: working to short_term, short_term to long_term; 0 is never.'),
+    ('reliability_of_kinds', '{}'::jsonb,
+     'Trust of new events of a kind that come without one, 0 to 1; 1 where a kind is not named.'),
+    ('reliability_of_agents', '{}'::jsonb,
+     'Trust of new events of an agent that come without one, 0 to 1; that of their kind is multiplied by it.'),
+    ('keep_recalls_days', '90'::jsonb, 'Days the log of recalls is kept; 0 keeps it for ever.'),
+    ('keep_runs_days', '30'::jsonb, 'Days the log of the runs of jobs is kept; 0 keeps it for ever.'),
     ('notify', 'false'::jsonb,
      'Whether append_events wakes listeners of channel memdb_events; NOTIFY takes a lock on the whole database at commit.');
 end;
 comment on function memdb._policy_defaults () is 'Every policy key with the value memdb ships with and what it means.';
 
+-- _life_keys: the policy keys that say how memories fade.
+create or replace function memdb._life_keys ()
+  returns text[]
+  language sql immutable parallel safe
+begin atomic
+  select array['half_life_days', 'half_life_of_types', 'isolation_factor', 'use_weight', 'fade_below', 'fade_to',
+               'expire_after_days', 'promote_uses'];
+end;
+comment on function memdb._life_keys () is 'The policy keys that say how memories fade.';
+
 -- _policy: the value of one key that applies in a namespace (null: tenant wide).
+--
+-- Of an object that says how memories fade, what the setting does not name keeps memdb's value: who
+-- gives one type another half-life does not mean to take away those of the others.
 create or replace function memdb._policy (p_tenant integer, p_key text, p_namespace integer default null)
   returns jsonb
   language sql stable
 as $$
   select coalesce(
-    (select p.value
+    (select case when p.key = any (memdb._life_keys()) and jsonb_typeof(p.value) = 'object'
+                 then (select d.value from memdb._policy_defaults() d where d.key = p.key) || p.value else p.value end
        from memdb.policy p
        left join memdb.namespace at on at.tenant_id = p_tenant and at.namespace_id = p_namespace
        left join memdb.namespace n on n.tenant_id = p_tenant and n.namespace_id = p.namespace_id
@@ -80,12 +116,24 @@ begin atomic
   select case
     when p_key = 'when_stale' then p_value in ('"keep"', '"review"', '"derive"')
     when p_value = 'null' then p_key in ('event_kinds', 'model_budget_tokens_per_day', 'summary_after_facts')
+    when p_key = 'isolation_factor' then case when jsonb_typeof(p_value) = 'number' then p_value::numeric between 1 and 1000 else false end
+    when p_key = 'use_weight' then
+      case when jsonb_typeof(p_value) = 'number' then p_value::numeric = 0 or p_value::numeric between 0.000001 and 1000 else false end
     else case coalesce(nullif((select jsonb_typeof(d.value) from memdb._policy_defaults() d where d.key = p_key), 'null'),
                        case p_key when 'event_kinds' then 'array' else 'number' end)
       when 'number' then case when jsonb_typeof(p_value) = 'number' then p_value::numeric between 0 and 1000000000000 else false end
       when 'boolean' then jsonb_typeof(p_value) = 'boolean'
       when 'array' then jsonb_typeof(p_value) = 'array' and not p_value @? '$[*] ? (@.type() != "string")'
       when 'object' then jsonb_typeof(p_value) = 'object' and case p_key
+        when 'fade_to' then not p_value @? 'strict $.* ? (@.type() != "string" || @ != "archive" && @ != "short_term" && @ != "working")'
+          and not p_value @? '$.working ? (@ != "archive")' and not p_value @? '$.short_term ? (@ == "short_term")'
+        when 'half_life_days' then not p_value @? 'strict $.* ? (@.type() != "number" || @ < 0.001 || @ > 1000000)'
+        when 'half_life_of_types' then not p_value @? 'strict $.* ? (@.type() != "number" || @ < 0.001 || @ > 1000000)'
+        when 'fade_below' then not p_value @? 'strict $.* ? (@.type() != "number" || @ < 0 || (@ > 0 && @ < 0.000001) || @ > 1000000)'
+        when 'expire_after_days' then not p_value @? 'strict $.* ? (@.type() != "number" || @ < 0 || (@ > 0 && @ < 0.000001) || @ > 1000000)'
+        when 'promote_uses' then not p_value @? 'strict $.* ? (@.type() != "number" || @ < 0 || (@ > 0 && @ < 1) || @ > 1000000)'
+        when 'reliability_of_kinds' then not p_value @? 'strict $.* ? (@.type() != "number" || @ < 0 || @ > 1)'
+        when 'reliability_of_agents' then not p_value @? 'strict $.* ? (@.type() != "number" || @ < 0 || @ > 1)'
         when 'model_prices' then not p_value @? 'strict $.* ? (@.type() != "array" || @.size() != 2 || exists (@[*] ? (@.type() != "number" || @ < 0)))'
         else not p_value @? 'strict $.* ? (@.type() != "number" || @ < 0)' end end end;
 end;
@@ -93,8 +141,9 @@ comment on function memdb._suits_policy (text, jsonb) is 'Whether a value is one
 
 -- set_policy: set a policy key for a tenant or one of its namespaces.
 --
--- p_value null takes the setting back. Keys and meanings: effective_policy. Operators only
--- (MD303). Raises MD001 for an unknown key or a value that is none for it, MD302.
+-- p_value null takes the setting back. Keys and meanings: effective_policy. A policy of fading
+-- (19_strength) applies at once to what is written, and to what is there as soon as the job fade
+-- has gone through it in bounded batches. Operators only (MD303). Raises MD001 for an unknown key or a value that is none for it, MD302.
 create or replace function memdb.set_policy (
   p_tenant    integer,
   p_key       text,
@@ -120,6 +169,13 @@ begin
   end if;
   if p_namespace is not null then
     v_namespace := memdb._writable(p_tenant, p_namespace, null);
+  end if;
+  if p_key = any (memdb._life_keys()) then
+    -- Whoever wrote or moved memories by the old policy is done before the new one is there, so
+    -- that the job which looks at all of them again misses none.
+    perform memdb._lock_truth(p_tenant, true);
+    insert into memdb.refade (tenant_id, memory_id) values (p_tenant, 0)
+      on conflict on constraint refade_pkey do update set memory_id = 0;
   end if;
   if p_value is null then
     delete from memdb.policy p

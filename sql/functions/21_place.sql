@@ -51,15 +51,19 @@ begin atomic
                   select from memdb.memory m
                    where m.tenant_id = p_tenant and m.namespace_id = i.namespace_id and m.external_id is null
                      and m.content_hash = i.content_hash and m.user_id is not distinct from i.user_id) end
+  ), life as materialized (
+    select n.namespace_id, memdb._life(p_tenant, n.namespace_id) as life from (select distinct f.namespace_id from fresh f) n
   ), inserted as (
     insert into memdb.memory as m (
       tenant_id, memory_id, namespace_id, session_id, sequence, user_id, agent_id, type, external_id, content_hash,
-      status, tier, is_pinned, importance, confidence, trust, occurred_at, recorded_at)
+      status, tier, is_pinned, importance, confidence, trust, occurred_at, recorded_at, fades_at)
     overriding system value
     select p_tenant, f.new_id, f.namespace_id, f.session_id, f.sequence, f.user_id, f.agent_id, f.type, f.external_id,
            f.content_hash, case when f.ordinal = any (p_out) then 'stale' else 'active' end, f.tier, f.is_pinned, f.importance,
-           f.confidence, f.trust, f.occurred_at, p_now
+           f.confidence, f.trust, f.occurred_at, p_now,
+           memdb._fades_at(l.life, f.type, f.tier, f.is_pinned, true, f.importance, least(f.confidence, f.trust), 0, p_now)
       from fresh f
+      join life l on l.namespace_id = f.namespace_id
      order by f.namespace_id, f.external_id nulls first, f.content_hash, f.user_id nulls first, f.ordinal
     on conflict do nothing
     returning m.memory_id, m.version

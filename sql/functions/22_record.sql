@@ -211,6 +211,7 @@ begin
   end if;
   perform memdb._write_vectors(p_tenant, v_items, v_places, p_vector_model);
   perform memdb._write_links(p_tenant, v_items, v_places);
+  perform memdb._note_written(p_tenant, v_sources, v_places, v_now);
   return query select p.ordinal, p.memory_id, p.version, p.outcome from unnest(v_places) p order by p.ordinal;
 exception
   when invalid_text_representation or numeric_value_out_of_range or invalid_parameter_value or datatype_mismatch then

@@ -149,16 +149,26 @@ begin
   end if;
   v_was := array(select m.memory_id from memdb.memory m
                   where m.tenant_id = p_tenant and m.memory_id = any (v_ids) and m.status in ('retracted', 'contradicted'));
+  -- What the old versions rested on loses them.
+  perform memdb._note_uses(p_tenant, array(
+    select distinct p.memory_id
+      from memdb.justification j
+      join memdb.premise p on p.tenant_id = p_tenant and p.justification_id = j.justification_id and p.memory_id is not null
+     where j.tenant_id = p_tenant and j.memory_id = any (v_ids) and j.supports), 0, p_now);
   perform memdb._retire_versions(p_tenant, v_ids, p_now);
   perform memdb._close_beliefs(p_tenant, 'memory', v_ids, p_now);
   perform memdb._drop_tasks(p_tenant, v_ids, p_now);
   update memdb.memory m
      set version = p.version, content_hash = i.content_hash, type = i.type, importance = i.importance,
          confidence = i.confidence, trust = i.trust, occurred_at = i.occurred_at, is_pinned = m.is_pinned or i.is_pinned,
-         status = case when i.ordinal = any (p_out) then 'stale' else 'active' end
+         status = case when i.ordinal = any (p_out) then 'stale' else 'active' end,
+         -- Out of the archive, where it would not be found.
+         tier = case m.tier when 'archive' then i.tier else m.tier end
     from unnest(p_places) p
     join unnest(p_items) i on i.ordinal = p.ordinal
    where p.outcome = 'versioned' and m.tenant_id = p_tenant and m.memory_id = p.memory_id;
+  perform memdb._arm_memories(p_tenant, v_ids);
+  perform memdb._note_uses(p_tenant, v_ids, 1, p_now);
   perform memdb._rename_causes(p_tenant, 'memory', v_was, p_now);
   foreach v_id in array v_ids loop
     perform memdb._fall(p_tenant, memdb._resting_on_memories(p_tenant, array[v_id]), 'premise_superseded', 'memory', v_id, null, p_now);

@@ -154,7 +154,13 @@ begin
         join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = i.from_memory_id
        order by i.from_memory_id, i.to_memory_id, i.relation, i.ordinality
       on conflict (tenant_id, from_memory_id, to_memory_id, relation) where retired_at is null do nothing
-      returning e.edge_id)
+      returning e.edge_id, e.from_memory_id, e.to_memory_id),
+  noted as (
+    -- The job that folds it sees that these are not isolated any more.
+    insert into memdb.memory_use (tenant_id, memory_id, uses, used_at)
+      select p_tenant, n.from_memory_id, 0, v_now from inserted n
+      union
+      select p_tenant, n.to_memory_id, 0, v_now from inserted n)
   select coalesce(array_agg(n.edge_id), '{}') into v_new from inserted n;
   return v_new;
 end $$;

@@ -51,6 +51,7 @@ begin
   perform memdb._fall(p_tenant, memdb._unsupported(p_tenant, array[p_memory.memory_id]), 'premise_out', null, null, null, p_now);
   perform memdb._write_vectors(p_tenant, v_item, v_place, null);
   perform memdb._write_links(p_tenant, v_item, v_place);
+  perform memdb._note_written(p_tenant, v_sources, v_place, p_now);
   return p_memory.version + 1;
 exception when unique_violation then
   perform memdb._raise('MD201', 'another memory says the same already',

@@ -359,6 +359,7 @@ create or replace function memdb._summary_item (
 as $$
 declare
   v_key  text := memdb._summary_key((p_subject).session_id, (p_subject).user_id);
+  v_now  timestamptz := memdb.current_time();
   v_rest record;
 begin
   select max(m.trust) as trust, max(m.occurred_at) as occurred_at, max(m.importance) as importance,
@@ -366,7 +367,8 @@ begin
     into v_rest
     from jsonb_to_recordset(p_sources) s (memory_id bigint)
     join memdb.memory m on m.tenant_id = (p_subject).tenant_id and m.memory_id = s.memory_id;
-  update memdb.memory m set trust = v_rest.trust
+  -- With less trust it fades earlier: at once is a lower bound, the job works out when.
+  update memdb.memory m set trust = v_rest.trust, fades_at = least(m.fades_at, v_now)
    where m.tenant_id = (p_subject).tenant_id and m.namespace_id = (p_subject).namespace_id and m.external_id = v_key
      and m.trust > v_rest.trust;
   return jsonb_build_array(jsonb_strip_nulls(jsonb_build_object(

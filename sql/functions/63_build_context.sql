@@ -177,8 +177,8 @@ comment on function memdb.build_context (integer, text, real[], text[], text, te
 -- p_recall_id as recall and build_context return it; p_memory_ids: what was cited, empty where
 -- nothing was of use. Marks add up, so a repeated call does no harm; ids that recall did not
 -- return are passed over. Returns how many memories are marked by now, 0 where the recall is unknown, no
--- longer kept, or not the caller's to see. health shows the share of marked recalls that were of
--- use. Raises MD301. Cost: one update by key.
+-- longer kept, or not the caller's to see. Each memory marked counts as used once: it fades later. health shows the share of marked recalls that were of
+-- use. Raises MD301. Cost: one update by key, one narrow row a memory.
 create or replace function memdb.mark_used (p_tenant integer, p_recall_id bigint, p_memory_ids bigint[])
   returns integer
   language plpgsql volatile security definer
@@ -186,18 +186,26 @@ create or replace function memdb.mark_used (p_tenant integer, p_recall_id bigint
 as $$
 declare
   v_namespaces integer[];
-  v_marked     integer;
+  v_now        timestamptz;
+  v_before     bigint[];
+  v_after      bigint[];
 begin
   perform memdb._authorize(p_tenant, false);
   v_namespaces := memdb._readable(p_tenant, null, null);
-  -- Read and written in one statement: of two calls at once the second sees what the first marked.
+  v_now := memdb.current_time();
+  -- Locked and read first: of two calls at once the second sees what the first marked, and no use counts twice.
+  select r.used_ids into v_before from memdb.recall r
+   where r.tenant_id = p_tenant and r.recall_id = p_recall_id and (v_namespaces is null or r.namespace_ids <@ v_namespaces)
+     for no key update;
   update memdb.recall r
      set used_ids = array(select distinct u.id from unnest(r.used_ids || p_memory_ids) u (id)
                            where u.id = any (r.memory_ids) order by u.id),
-         used_at = memdb.current_time()
+         used_at = v_now
    where r.tenant_id = p_tenant and r.recall_id = p_recall_id
      and (v_namespaces is null or r.namespace_ids <@ v_namespaces)
-  returning cardinality(r.used_ids) into v_marked;
-  return coalesce(v_marked, 0);
+  returning r.used_ids into v_after;
+  perform memdb._note_uses(p_tenant, array(select u.id from unnest(v_after) u (id)
+                                            where u.id <> all (coalesce(v_before, '{}'))), 1, v_now);
+  return coalesce(cardinality(v_after), 0);
 end $$;
 comment on function memdb.mark_used (integer, bigint, bigint[]) is 'Note which of the memories of a recall an answer made use of.';

@@ -344,7 +344,8 @@ begin
     perform memdb._copy_justifications(p_tenant, v_memory.memory_id, (p_item.effects ->> 'version')::integer, v_memory.version + 1, p_now);
   elsif p_item.effects ? 'event_id' then
     perform memdb._put_out(p_tenant, (p_item.effects ->> 'event_id')::bigint, 'retracted', p_reason, p_now);
-    update memdb.memory m set confidence = (p_item.effects ->> 'confidence')::real
+    -- With less confidence it fades earlier: at once is a lower bound, the job works out when.
+    update memdb.memory m set confidence = (p_item.effects ->> 'confidence')::real, fades_at = least(m.fades_at, p_now)
      where m.tenant_id = p_tenant and m.memory_id = p_item.memory_id and m.version = p_item.version;
   end if;
   for v_id in select o.id::bigint from jsonb_array_elements_text(p_item.effects -> 'out') o (id) loop

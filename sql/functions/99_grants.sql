@@ -31,7 +31,7 @@ grant select on
 grant select on
   memdb.role_tenant, memdb.agent_grant, memdb.policy, memdb.extraction, memdb.justification, memdb.premise, memdb.edge,
   memdb.entity_alias, memdb.mention, memdb.memory_topic, memdb.recall, memdb.model_call, memdb.model_usage, memdb.summary, memdb.summary_queue,
-  memdb.rederivation, memdb.audit
+  memdb.memory_use, memdb.job, memdb.job_run, memdb.golden_query, memdb.rederivation, memdb.audit
   to memdb_operator;
 
 -- Functions. A name without a function yet is skipped: files are added one by one, the list is whole.
@@ -70,7 +70,7 @@ begin
         ('current_time', 'memdb_reader'), ('diff_versions', 'memdb_reader'), ('earlier_events', 'memdb_reader'), ('effective_policy', 'memdb_reader'), ('expand_related', 'memdb_reader'),
         ('explain_memory', 'memdb_reader'), ('explain_memory_json', 'memdb_reader'), ('explain_writing', 'memdb_reader'), ('review_items', 'memdb_reader'), ('export_prov', 'memdb_reader'), ('find_tenant', 'memdb_reader'),
         ('fold_query', 'memdb_reader'), ('keyword_text_v1', 'memdb_reader'), ('_own_words', 'memdb_reader'), ('_points_back', 'memdb_reader'), ('get_memory', 'memdb_reader'), ('health', 'memdb_reader'),
-        ('known_events', 'memdb_reader'), ('list_embedding_models', 'memdb_reader'),
+        ('known_events', 'memdb_reader'), ('memory_life', 'memdb_reader'), ('list_embedding_models', 'memdb_reader'),
         ('list_memories', 'memdb_reader'), ('list_topics', 'memdb_reader'), ('memory_as_of', 'memdb_reader'), ('memory_history', 'memdb_reader'),
         ('neighbours', 'memdb_reader'), ('open_conflicts', 'memdb_reader'), ('read_turns', 'memdb_reader'),
         ('replay_session', 'memdb_reader'),
@@ -100,6 +100,9 @@ begin
         ('restore_event', 'memdb_writer'), ('restore_memory', 'memdb_writer'), ('retract_event', 'memdb_writer'),
         ('retract_memory', 'memdb_writer'), ('supersede_memory', 'memdb_writer'),
         ('set_expiry', 'memdb_writer'), ('renew_expiry', 'memdb_writer'), ('sweep_expired', 'memdb_writer'),
+        ('archive_memories', 'memdb_writer'), ('fade_due', 'memdb_writer'), ('fold_uses', 'memdb_writer'),
+        ('pin_memory', 'memdb_writer'), ('promote_memories', 'memdb_writer'), ('claim_job', 'memdb_writer'), ('finish_job', 'memdb_writer'),
+        ('run_due_jobs', 'memdb_writer'), ('set_golden_query', 'memdb_writer'),
         -- called as the operator by functions that run with its rights
         ('_check_cypher', 'memdb_operator'), ('_graph_end', 'memdb_operator'),
         ('_graph_hides', 'memdb_operator'), ('_graph_is_alive', 'memdb_operator'), ('_graph_is_on', 'memdb_operator'), ('_graph_label_ids', 'memdb_operator'),
@@ -118,9 +121,10 @@ begin
         ('_say', 'memdb_operator'), ('_scratch_tenant', 'memdb_operator'), ('_verify_cascade', 'memdb_operator'),
         ('_verify_consistency', 'memdb_operator'), ('_verify_past', 'memdb_operator'), ('_verify_walls', 'memdb_operator'),
         ('check_consistency', 'memdb_operator'), ('table_fingerprints', 'memdb_operator'), ('verify_tenant', 'memdb_operator'), ('create_tenant', 'memdb_operator'), ('grant_agent', 'memdb_operator'), ('grant_role', 'memdb_operator'),
-        ('set_namespace', 'memdb_operator'), ('set_policy', 'memdb_operator')) g (name, role)
+        ('list_jobs', 'memdb_operator'), ('schedule_job', 'memdb_operator'), ('schedule_cron', 'memdb_operator'),
+        ('unschedule_cron', 'memdb_operator'), ('work_off_jobs', 'memdb_operator'), ('set_namespace', 'memdb_operator'), ('set_policy', 'memdb_operator')) g (name, role)
       join pg_proc p on p.pronamespace = 'memdb'::regnamespace and p.proname = g.name
   loop
-    execute format('grant execute on function %s to %I', v_grant.routine, v_grant.role);
+    execute format('grant execute on routine %s to %I', v_grant.routine, v_grant.role);
   end loop;
 end $$;

@@ -85,7 +85,9 @@ def _headers() -> dict[str, str]:
     found: dict[str, str] = {}
     for source in _sql_sources().values():
         for block, name in re.findall(
-            r"((?:^--.*\n)+)create (?:or replace )?function memdb\.(\w+)", source, re.M
+            r"((?:^--.*\n)+)create (?:or replace )?(?:function|procedure) memdb\.(\w+)",
+            source,
+            re.M,
         ):
             lines = [line[2:].strip() for line in block.splitlines()]
             start = max(

@@ -1,0 +1,300 @@
+-- Fading: what moves memories between tiers by itself, in bounded batches that jobs repeat.
+--
+-- fold_uses    counts uses from the log, promotes by them, sees which memories gained or lost their ties
+-- fade_due     meets memories at fades_at: those that have really faded leave their tier
+--
+-- fades_at is a lower bound: a use moves the crossing later and leaves fades_at alone, so that it
+-- is a HOT update; the job works the crossing out anew when it meets the row, and sets it again.
+-- What moves the crossing earlier (policy, confidence, a lost tie) moves fades_at with it.
+
+-- _note_uses: append to the log of uses, for fold_uses; p_uses 0 notes a tie made or lost.
+create or replace function memdb._note_uses (p_tenant integer, p_memory_ids bigint[], p_uses integer, p_now timestamptz)
+  returns void
+  language sql volatile
+begin atomic
+  insert into memdb.memory_use (tenant_id, memory_id, uses, used_at)
+    select p_tenant, i.id, p_uses, p_now from unnest(p_memory_ids) i (id);
+end;
+comment on function memdb._note_uses (integer, bigint[], integer, timestamptz) is 'Append to the log of uses, for fold_uses; p_uses 0 notes a tie made or lost.';
+
+-- _note_written: note what a batch means for how memories fade: known facts were learnt again, others got ties.
+--
+-- Appended and folded by a job: an update of what is known would make its writers wait for each other.
+create or replace function memdb._note_written (
+  p_tenant  integer,
+  p_sources memdb._memory_source[],
+  p_places  memdb._memory_place[],
+  p_now     timestamptz
+)
+  returns void
+  language plpgsql volatile
+as $$
+begin
+  if exists (select from unnest(p_places) p where p.outcome = 'confirmed') then
+    perform memdb._note_uses(p_tenant, array(select distinct p.memory_id from unnest(p_places) p where p.outcome = 'confirmed'), 1, p_now);
+  end if;
+  if exists (select from unnest(p_sources) s where s.memory_id is not null) then
+    perform memdb._note_uses(p_tenant, array(
+      select s.memory_id from unnest(p_sources) s where s.memory_id is not null
+      union
+      select p.memory_id from unnest(p_sources) s join unnest(p_places) p on p.ordinal = s.ordinal
+       where s.memory_id is not null), 0, p_now);
+  end if;
+end $$;
+comment on function memdb._note_written (integer, memdb._memory_source[], memdb._memory_place[], timestamptz) is 'Note what a batch means for how memories fade: known facts were learnt again, others got ties.';
+
+-- _note_loosened: note what was tied to the memories that fell or rose in the next correction not seen yet.
+--
+-- One correction a call; returns whether there was one. Beliefs tell: writers pay nothing for it.
+create or replace function memdb._note_loosened (p_tenant integer, p_now timestamptz)
+  returns boolean
+  language plpgsql volatile
+as $$
+declare
+  v_mark timestamptz;
+  v_next timestamptz;
+begin
+  insert into memdb.fold_mark (tenant_id, belief_at) values (p_tenant, '-infinity') on conflict do nothing;
+  select f.belief_at into v_mark from memdb.fold_mark f where f.tenant_id = p_tenant for no key update;
+  select least((select b.from_at from memdb.belief b where b.tenant_id = p_tenant and b.from_at > v_mark order by b.from_at limit 1),
+               (select b.to_at from memdb.belief b where b.tenant_id = p_tenant and b.to_at > v_mark order by b.to_at limit 1))
+    into v_next;
+  if v_next is null then
+    return false;
+  end if;
+  perform memdb._note_uses(p_tenant, array(
+    with changed as materialized (
+      select b.subject_id as memory_id from memdb.belief b
+       where b.from_at = v_next and b.tenant_id = p_tenant and b.subject = 'memory'
+      union
+      select b.subject_id from memdb.belief b
+       where b.to_at = v_next and b.tenant_id = p_tenant and b.subject = 'memory')
+    select p.memory_id
+      from changed c
+      join memdb.justification j on j.tenant_id = p_tenant and j.memory_id = c.memory_id
+      join memdb.premise p on p.tenant_id = p_tenant and p.justification_id = j.justification_id and p.memory_id is not null
+    union
+    select e.to_memory_id from changed c
+      join memdb.edge e on e.tenant_id = p_tenant and e.from_memory_id = c.memory_id and e.retired_at is null
+    union
+    select e.from_memory_id from changed c
+      join memdb.edge e on e.tenant_id = p_tenant and e.to_memory_id = c.memory_id and e.retired_at is null), 0, p_now);
+  update memdb.fold_mark f set belief_at = v_next where f.tenant_id = p_tenant;
+  return true;
+end $$;
+comment on function memdb._note_loosened (integer, timestamptz) is 'Note what was tied to the memories that fell or rose in the next correction not seen yet.';
+
+-- fold_uses: count noted uses, promote what has earned it, and see anew what is isolated; one bounded step.
+--
+-- Takes up to p_limit (1 to 100,000) rows of the log. Uses are added to use_count and last_used_at; from promote_uses
+-- on a memory goes up a tier; one that lost its last tie fades faster from now on. A used memory that is archived comes
+-- back. Returns how many rows are left, counted up to 10,000: call again until 0. Safe beside itself: a row
+-- is taken once. Raises MD001, MD301. Cost: a few index look-ups and one HOT update a memory.
+create or replace function memdb.fold_uses (p_tenant integer, p_limit integer default 1000)
+  returns integer
+  language plpgsql volatile security definer
+  set search_path = pg_catalog, memdb, pg_temp
+  set enable_seqscan = off
+as $$
+declare
+  v_now     timestamptz;
+  v_revived bigint[];
+begin
+  perform memdb._authorize(p_tenant, true);
+  perform memdb._check_limit(p_limit, 100000);
+  perform memdb._lock_truth(p_tenant, false);
+  v_now := memdb.current_time();
+  perform memdb._note_loosened(p_tenant, v_now);
+  with taken as (
+    delete from memdb.memory_use u
+     where u.tenant_id = p_tenant
+       and u.ctid = any (array(select f.ctid from memdb.memory_use f where f.tenant_id = p_tenant
+                                order by f.memory_id, f.use_id limit p_limit for update skip locked))
+    returning u.memory_id, u.uses, u.used_at),
+  used as materialized (
+    select t.memory_id, sum(t.uses)::integer as uses, max(t.used_at) filter (where t.uses > 0) as used_at
+      from taken t group by t.memory_id),
+  locked as materialized (
+    select m.memory_id, m.namespace_id from memdb.memory m
+     where m.tenant_id = p_tenant and m.memory_id = any (array(select u.memory_id from used u))
+     order by m.memory_id for no key update),
+  life as materialized (
+    select n.namespace_id, memdb._life(p_tenant, n.namespace_id) as life from (select distinct k.namespace_id from locked k) n),
+  judged as materialized (
+    select k.memory_id, u.uses, u.used_at, l.life, not memdb._is_tied(p_tenant, k.memory_id) as is_isolated
+      from locked k join used u on u.memory_id = k.memory_id join life l on l.namespace_id = k.namespace_id),
+  folded as (
+    update memdb.memory m
+       set use_count = m.use_count + j.uses, last_used_at = greatest(m.last_used_at, j.used_at), is_isolated = j.is_isolated,
+           tier = memdb._promoted_tier(j.life, m.tier, m.use_count + j.uses),
+           -- Only what comes earlier, or counts in another tier, is written: the rest stays a lower bound.
+           fades_at = case when memdb._promoted_tier(j.life, m.tier, m.use_count + j.uses) <> m.tier or (j.is_isolated and not m.is_isolated)
+                           then memdb._memory_fades_at(j.life, m, memdb._promoted_tier(j.life, m.tier, m.use_count + j.uses),
+                                                       j.is_isolated, j.uses, j.used_at)
+                           else m.fades_at end
+      from judged j
+     where m.tenant_id = p_tenant and m.memory_id = j.memory_id
+    returning m.memory_id, m.tier = 'archive' and j.uses > 0 as is_revived)
+  select array_agg(f.memory_id order by f.memory_id) filter (where f.is_revived) into v_revived from folded f;
+  perform memdb._revive(p_tenant, v_revived);
+  return (select count(*) from (select from memdb.memory_use u where u.tenant_id = p_tenant limit 10000) w);
+end $$;
+comment on function memdb.fold_uses (integer, integer) is 'Count noted uses, promote what has earned it, and see anew what is isolated; one bounded step.';
+
+-- _revive: bring archived memories back that were used, or learnt again, as long-term ones; the caller has locked them.
+create or replace function memdb._revive (p_tenant integer, p_memory_ids bigint[])
+  returns void
+  language plpgsql volatile
+as $$
+begin
+  if p_memory_ids is null then
+    return;
+  end if;
+  update memdb.memory m set tier = 'long_term'
+   where m.tenant_id = p_tenant and m.memory_id = any (p_memory_ids) and m.tier = 'archive';
+  perform memdb._arm_memories(p_tenant, p_memory_ids);
+  if to_regprocedure('memdb._warm_vectors(integer,bigint[])') is not null then
+    perform memdb._warm_vectors(p_tenant, p_memory_ids);
+  end if;
+end $$;
+comment on function memdb._revive (integer, bigint[]) is 'Bring archived memories back that were used, or learnt again, as long-term ones; the caller has locked them.';
+
+-- _recompute_fading: after a change of policy, move fades_at of the next memories to where it has to be.
+--
+-- Only where the new policy makes them fade earlier: fades_at stays a lower bound, and most rows
+-- are only read. Promotes by the new policy too. Returns how many memories are still to be looked at, counted up to 10,000.
+create or replace function memdb._recompute_fading (p_tenant integer, p_limit integer)
+  returns integer
+  language plpgsql volatile
+as $$
+declare
+  v_from bigint;
+  v_ids  bigint[];
+begin
+  select r.memory_id into v_from from memdb.refade r where r.tenant_id = p_tenant for update skip locked;
+  if not found then
+    return 0;
+  end if;
+  v_ids := array(select m.memory_id from memdb.memory m
+                  where m.tenant_id = p_tenant and m.memory_id > v_from order by m.memory_id limit p_limit);
+  if v_ids = '{}' then
+    delete from memdb.refade r where r.tenant_id = p_tenant;
+    return 0;
+  end if;
+  perform from memdb.memory m where m.tenant_id = p_tenant and m.memory_id = any (v_ids) order by m.memory_id for no key update;
+  with life as materialized (
+    select n.namespace_id, memdb._life(p_tenant, n.namespace_id) as life
+      from (select distinct m.namespace_id from memdb.memory m where m.tenant_id = p_tenant and m.memory_id = any (v_ids)) n),
+  wanted as (
+    select m.memory_id, t.tier, memdb._memory_fades_at(l.life, m, t.tier, m.is_isolated, 0, null) as fades_at
+      from memdb.memory m
+      join life l on l.namespace_id = m.namespace_id
+      cross join lateral (select memdb._promoted_tier(l.life, m.tier, m.use_count)) t (tier)
+     where m.tenant_id = p_tenant and m.memory_id = any (v_ids) and m.tier <> 'archive')
+  update memdb.memory m set tier = w.tier, fades_at = w.fades_at
+    from wanted w
+   where m.tenant_id = p_tenant and m.memory_id = w.memory_id
+     and (w.tier <> m.tier or w.fades_at < coalesce(m.fades_at, 'infinity'));
+  update memdb.refade r set memory_id = v_ids[cardinality(v_ids)] where r.tenant_id = p_tenant;
+  return (select count(*) from (select from memdb.memory m
+                                 where m.tenant_id = p_tenant and m.memory_id > v_ids[cardinality(v_ids)] limit 10000) w);
+end $$;
+comment on function memdb._recompute_fading (integer, integer) is 'After a change of policy, move fades_at of the next memories to where it has to be.';
+
+-- _due_memories: lock the next memories whose fades_at has come, and tell when and to where they really fade.
+--
+-- Uses not yet folded count, and so do ties made since the last fold. tier is where the memory belongs now; fades_at
+-- when it leaves that. What somebody else is changing is left for the next time.
+create or replace function memdb._due_memories (p_tenant integer, p_limit integer, p_now timestamptz)
+  returns table (memory_id bigint, tier text, is_isolated boolean, fades_at timestamptz)
+  language sql volatile rows 1000
+begin atomic
+  with due as materialized (
+    select m as whole, m.memory_id, m.namespace_id, m.tier, m.is_isolated
+      from memdb.memory m
+     where m.tenant_id = p_tenant and m.fades_at <= p_now
+     order by m.fades_at limit p_limit for no key update skip locked),
+  life as materialized (
+    select n.namespace_id, memdb._life(p_tenant, n.namespace_id) as life from (select distinct d.namespace_id from due d) n),
+  measured as materialized (
+    select d.*, l.life, u.uses, u.used_at, s.is_alone,
+           memdb._memory_fades_at(l.life, d.whole, d.tier, s.is_alone, u.uses, u.used_at) as leaves_at
+      from due d
+      join life l on l.namespace_id = d.namespace_id
+      cross join lateral (select coalesce(sum(u.uses), 0)::bigint as uses, max(u.used_at) filter (where u.uses > 0) as used_at
+                            from memdb.memory_use u where u.tenant_id = p_tenant and u.memory_id = d.memory_id) u
+      cross join lateral (select d.is_isolated and not memdb._is_tied(p_tenant, d.memory_id)) s (is_alone)),
+  moved as materialized (
+    select m.*, case when m.leaves_at <= p_now then coalesce(m.life -> 'fade_to' ->> m.tier, 'archive') else m.tier end as to_tier
+      from measured m)
+  select m.memory_id, m.to_tier, m.is_alone,
+         case when m.to_tier = m.tier then m.leaves_at
+              else memdb._memory_fades_at(m.life, m.whole, m.to_tier, m.is_alone, m.uses, m.used_at) end
+    from moved m;
+end;
+comment on function memdb._due_memories (integer, integer, timestamptz) is 'Lock the next memories whose fades_at has come, and tell when and to where they really fade.';
+
+-- _count_spent: count the uses of memories that faded nevertheless: left in the log, they would bring them back.
+create or replace function memdb._count_spent (p_tenant integer, p_memory_ids bigint[])
+  returns void
+  language plpgsql volatile
+as $$
+begin
+  if not exists (select from memdb.memory_use u where u.tenant_id = p_tenant and u.memory_id = any (p_memory_ids)) then
+    return;
+  end if;
+  with spent as (
+    delete from memdb.memory_use u where u.tenant_id = p_tenant and u.memory_id = any (p_memory_ids)
+    returning u.memory_id, u.uses, u.used_at),
+  counted as (
+    select s.memory_id, sum(s.uses)::integer as uses, max(s.used_at) filter (where s.uses > 0) as used_at
+      from spent s group by s.memory_id)
+  update memdb.memory m set use_count = m.use_count + c.uses, last_used_at = greatest(m.last_used_at, c.used_at)
+    from counted c
+   where m.tenant_id = p_tenant and m.memory_id = c.memory_id;
+end $$;
+comment on function memdb._count_spent (integer, bigint[]) is 'Count the uses of memories that faded nevertheless: left in the log, they would bring them back.';
+
+-- fade_due: let memories leave their tier that have faded or expired, one bounded batch.
+--
+-- Meets up to p_limit (1 to 100,000) memories whose fades_at has come, the longest due first; those used meanwhile get
+-- a new fades_at. After a change of policy it first goes on with looking at all memories again.
+-- Returns how many are still to be looked at, counted up to 10,000: call again until 0. Any number may run at once.
+-- Raises MD001, MD301. Cost: an index range scan over what is due; nothing due, nothing read or written.
+create or replace function memdb.fade_due (p_tenant integer, p_limit integer default 1000)
+  returns integer
+  language plpgsql volatile security definer
+  set search_path = pg_catalog, memdb, pg_temp
+  set enable_seqscan = off
+as $$
+declare
+  v_now  timestamptz;
+  v_left integer;
+  v_gone bigint[];
+  v_met  integer;
+begin
+  perform memdb._authorize(p_tenant, true);
+  perform memdb._check_limit(p_limit, 100000);
+  -- Shared, as recorders: a policy does not change while a batch is judged by the old one.
+  perform memdb._lock_truth(p_tenant, false);
+  v_left := memdb._recompute_fading(p_tenant, p_limit);
+  if v_left > 0 then
+    return v_left;
+  end if;
+  v_now := memdb.current_time();
+  with moved as (
+    update memdb.memory m set tier = d.tier, is_isolated = d.is_isolated, fades_at = d.fades_at
+      from memdb._due_memories(p_tenant, p_limit, v_now) d
+     where m.tenant_id = p_tenant and m.memory_id = d.memory_id
+    returning m.memory_id, m.tier)
+  select coalesce(array_agg(g.memory_id) filter (where g.tier = 'archive'), '{}'), count(*) into v_gone, v_met from moved g;
+  perform memdb._count_spent(p_tenant, v_gone);
+  perform memdb._chill(p_tenant, v_gone);
+  -- What others hold locked is left for the next run: to wait for it would stop those behind.
+  if v_met = 0 then
+    return 0;
+  end if;
+  return (select count(*) from (select from memdb.memory m
+                                 where m.tenant_id = p_tenant and m.fades_at <= v_now limit 10000) w);
+end $$;
+comment on function memdb.fade_due (integer, integer) is 'Let memories leave their tier that have faded or expired, one bounded batch.';
