@@ -2,7 +2,8 @@
 
 A tenant with 400 namespaces: two of 2,500 memories, the rest by Zipf's law. Recall is asked with
 all legs, no reranker and the vector given, through the call the clients use. The yardstick is a
-bare query for the 20 nearest in the index over the whole table, unfiltered.
+bare query for the 20 nearest in the index over the whole table, unfiltered, asked in turn with
+recall: what else the machine does then slows both alike.
 """
 
 import time
@@ -18,7 +19,7 @@ from memdb.bench.filling import Clusters, Filled, Spec, fill, one, open_session,
 from memdb.bench.score import Latency
 from memdb.db import Db
 
-__all__ = ["LEGS", "Scale", "ScopeRow", "measure_scale", "spec_of"]
+__all__ = ["LEGS", "LegTime", "Scale", "ScopeRow", "measure_scale", "spec_of"]
 
 LEGS: tuple[str, ...] = ("all", "keyword", "vector", "neighbour", "graph", "fresh")
 _DIMENSIONS = 384
@@ -40,6 +41,16 @@ class ScopeRow:
     ratio: float
 
 
+@dataclass(frozen=True, slots=True)
+class LegTime:
+    """What a leg takes within a recall with all of them, as the database tells it: milliseconds."""
+
+    scope: str
+    leg: str
+    p50_ms: float
+    p95_ms: float
+
+
 @dataclass(slots=True)
 class Scale:
     """One size measured."""
@@ -49,6 +60,7 @@ class Scale:
     index_s: float | None
     bare_p50_ms: float
     scopes: list[ScopeRow]
+    inside: list[LegTime] = field(default_factory=list[LegTime])
     sizes_mb: dict[str, float] = field(default_factory=dict[str, float])
 
 
@@ -87,15 +99,9 @@ def measure_scale(
         index_s = time.perf_counter() - started if built else None
         stage("asking")
         asked = _questions(queries)
-        bare = _bare(session, filled, [vector for _, vector in asked])
-        scopes = {"fixed a": spec.sizes["fixed a"], "n000": spec.sizes["n000"]}
-        result = Scale(rows, load_s, index_s, bare, [])
-        for scope, memories in scopes.items():
-            for legs in LEGS:
-                times = _ask(session, filled, scope, legs, asked)
-                result.scopes.append(
-                    ScopeRow(scope, memories, legs, times.p50, times.p95, times.p50 / bare)
-                )
+        result = Scale(rows, load_s, index_s, 0.0, [])
+        for scope in ("fixed a", "n000"):
+            _measure_scope(session, filled, scope, spec.sizes[scope], asked, result)
         sizes: dict[str, int] = one(session, "select pg_temp.table_sizes()") or {}
         result.sizes_mb = {name: round(size / 1e6, 1) for name, size in sizes.items()}
         return result
@@ -117,38 +123,72 @@ def _questions(count: int) -> list[tuple[str, str]]:
     return list(zip(texts, vectors, strict=True))
 
 
+def _measure_scope(
+    session: psycopg.Connection[Any],
+    filled: Filled,
+    scope: str,
+    memories: int,
+    asked: Sequence[tuple[str, str]],
+    result: Scale,
+) -> None:
+    """Ask with all legs, in turn with the bare query, then with each leg alone."""
+    all_legs, bare, inside = _ask(session, filled, scope, None, asked)
+    result.bare_p50_ms = result.bare_p50_ms or bare.p50
+    result.scopes.append(_scope_row(scope, memories, "all", all_legs, bare))
+    result.inside += [LegTime(scope, leg, of.p50, of.p95) for leg, of in inside.items()]
+    for leg in LEGS[1:]:
+        alone, bare, _ = _ask(session, filled, scope, leg, asked)
+        result.scopes.append(_scope_row(scope, memories, leg, alone, bare))
+
+
+def _scope_row(scope: str, memories: int, legs: str, of: Latency, bare: Latency) -> ScopeRow:
+    return ScopeRow(scope, memories, legs, of.p50, of.p95, of.p50 / bare.p50)
+
+
 def _ask(
     session: psycopg.Connection[Any],
     filled: Filled,
     scope: str,
-    legs: str,
+    leg: str | None,
     asked: Sequence[tuple[str, str]],
-) -> Latency:
-    """Recall alone, without the encoder; the first question warms up."""
+) -> tuple[Latency, Latency, dict[str, Latency]]:
+    """Return the times of recall alone, without the encoder, of the bare query, and of each leg.
+
+    Everything is asked twice and the second time counts: the first brings the scope into memory.
+    """
     db = Db.over(session)
     times: list[float] = []
-    for text, vector in [asked[0], *asked]:
+    bare: list[float] = []
+    inside: dict[str, list[float]] = {}
+    for number, (text, vector) in enumerate([*asked, *asked]):
         call = calls.recall(
             filled.tenant,
             text,
             vector=[float(x) for x in vector[1:-1].split(",")],
             namespaces=[scope],
             k=_K,
-            legs=None if legs == "all" else [legs],
+            legs=None if leg is None else [leg],
+            report=True,
         )
+        bare_ms = _bare(session, filled, vector)
         started = time.perf_counter()
-        db.run(call)
-        times.append((time.perf_counter() - started) * 1000)
-    return Latency.of(times[1:])
+        rows = db.run(call)
+        recall_ms = (time.perf_counter() - started) * 1000
+        if number < len(asked):
+            continue
+        bare.append(bare_ms)
+        times.append(recall_ms)
+        told = rows[0].timing or {}
+        for name, ms in {**told.get("legs", {}), "ranking": told.get("rank_ms", 0.0)}.items():
+            inside.setdefault(name, []).append(ms)
+    legs = {name: Latency.of(values) for name, values in inside.items()}
+    return Latency.of(times), Latency.of(bare), legs
 
 
-def _bare(session: psycopg.Connection[Any], filled: Filled, vectors: Sequence[str]) -> float:
-    times: list[float] = []
-    for vector in [vectors[0], *vectors]:
-        started = time.perf_counter()
-        session.execute(
-            "select pg_temp.nearest_unfiltered(%s, %s, %s, %s)",
-            [filled.tenant, filled.model, vector, _K],
-        ).fetchall()
-        times.append((time.perf_counter() - started) * 1000)
-    return Latency.of(times[1:]).p50
+def _bare(session: psycopg.Connection[Any], filled: Filled, vector: str) -> float:
+    started = time.perf_counter()
+    session.execute(
+        "select pg_temp.nearest_unfiltered(%s, %s, %s, %s)",
+        [filled.tenant, filled.model, vector, _K],
+    ).fetchall()
+    return (time.perf_counter() - started) * 1000

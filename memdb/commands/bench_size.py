@@ -142,5 +142,8 @@ def _show(size: Any) -> None:
             f"{row.ratio:.1f}",
         )
     out.print(table)
+    for scope in dict.fromkeys(leg.scope for leg in size.inside):
+        told = [f"{t.leg} {t.p50_ms:.1f}/{t.p95_ms:.1f}" for t in size.inside if t.scope == scope]
+        note(f"{scope}, ms within a recall with all legs, p50/p95: " + ", ".join(told))
     largest = list(size.sizes_mb.items())[:8]
     note("MB: " + ", ".join(f"{name} {value:,.0f}" for name, value in largest))

@@ -181,19 +181,22 @@ declare
   v_seen  integer;
 begin
   loop
-    select array_agg(r.memory_id order by r.place) filter (where r.is_wanted and r.place <= p_limit),
-           array_agg(r.score order by r.place) filter (where r.is_wanted and r.place <= p_limit),
-           count(*)
+    with best as materialized (
+      select b.* from memdb._best_matches(p_tenant, p_user, p_query, p_terms, p_idf, p_mean, v_depth, p_also) b),
+    -- An ordered subquery under a lateral join keeps its order: no more are looked up than are needed.
+    hit as (
+      select b.memory_id, b.score
+        from (select b.* from best b order by b.score desc, b.memory_id offset 0) b
+        cross join lateral (
+          select from memdb.memory m
+           where m.tenant_id = p_tenant and m.memory_id = b.memory_id and m.version = b.version
+             and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also)
+          offset 0) m
+       limit p_limit)
+    select array_agg(h.memory_id order by h.score desc, h.memory_id), array_agg(h.score order by h.score desc, h.memory_id),
+           (select count(*) from best)
       into memory_ids, scores, v_seen
-      from (select b.memory_id, b.score, m.is_wanted,
-                   row_number() over (partition by m.is_wanted order by b.score desc, b.memory_id) as place
-              from memdb._best_matches(p_tenant, p_user, p_query, p_terms, p_idf, p_mean, v_depth, p_also) b
-              cross join lateral (
-                select memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also)
-                       and m.version = b.version as is_wanted
-                  from memdb.memory m
-                 where m.tenant_id = p_tenant and m.memory_id = b.memory_id
-                offset 0) m) r;
+      from hit h;
     exit when cardinality(memory_ids) >= p_limit or v_seen < v_depth;
     v_depth := v_depth * 8;
   end loop;

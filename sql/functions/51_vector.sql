@@ -340,33 +340,39 @@ begin
   end if;
   v_how := memdb._vector_strategy(p_tenant, p_namespaces, p_user, p_sessions, p_model, p_vector, p_also);
   for v_try in 1 .. 100 loop
-    select array_agg(r.memory_id order by r.place) filter (where r.is_wanted and r.place <= p_limit),
-           array_agg(r.similarity order by r.place) filter (where r.is_wanted and r.place <= p_limit),
-           greatest(max(r.similarity) filter (where r.memory_id is null),
-                    case when count(*) filter (where r.source = 2) = v_depth then min(r.similarity) filter (where r.source = 2) end,
-                    case when count(*) filter (where r.source = 3) = v_depth then min(r.similarity) filter (where r.source = 3) end)
+    with near as materialized (
+      select 1 as source, i.*
+        from memdb._nearest_indexed(p_tenant, p_namespaces, p_user, p_types, p_model, p_vector, v_how.indexes, v_depth, p_also) i
+      union all
+      select 2, x.*
+        from memdb._nearest_exact(p_tenant, case when v_how.indexes = '{}' then p_namespaces else v_how.rest end,
+               p_user, p_sessions, p_types, p_model, p_vector, v_depth, p_also) x
+       where v_how.indexes = '{}' or v_how.rest <> '{}'
+      union all
+      select 3, c.*
+        from memdb._nearest_cold(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_model, p_vector, v_depth, p_also) c
+       where 'archive' = any (p_statuses)),
+    -- An ordered subquery under a lateral join keeps its order: no more are looked up than are needed.
+    hit as (
+      select n.memory_id, n.similarity
+        from (select n.* from near n where n.memory_id is not null order by n.similarity desc, n.memory_id offset 0) n
+        cross join lateral (
+          select from memdb.memory m
+           where m.tenant_id = p_tenant and m.memory_id = n.memory_id and m.version = n.version
+             and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also)
+          offset 0) m
+       limit p_limit)
+    select h.memory_ids, h.scores, o.horizon
       into memory_ids, scores, v_horizon
-      from (select n.source, n.memory_id, n.similarity, m.is_wanted,
-                   row_number() over (partition by m.is_wanted order by n.similarity desc, n.memory_id) as place
-              from (select 1 as source, i.*
-                      from memdb._nearest_indexed(p_tenant, p_namespaces, p_user, p_types, p_model, p_vector, v_how.indexes, v_depth,
-                             p_also) i
-                    union all
-                    select 2, x.*
-                      from memdb._nearest_exact(p_tenant, case when v_how.indexes = '{}' then p_namespaces else v_how.rest end,
-                             p_user, p_sessions, p_types, p_model, p_vector, v_depth, p_also) x
-                     where v_how.indexes = '{}' or v_how.rest <> '{}'
-                    union all
-                    select 3, c.*
-                      from memdb._nearest_cold(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_model,
-                             p_vector, v_depth, p_also) c
-                     where 'archive' = any (p_statuses)) n
-              left join lateral (
-                select memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also)
-                       and m.version = n.version as is_wanted
-                  from memdb.memory m
-                 where m.tenant_id = p_tenant and m.memory_id = n.memory_id
-                offset 0) m on true) r;
+      from (select array_agg(h.memory_id order by h.similarity desc, h.memory_id) as memory_ids,
+                   array_agg(h.similarity order by h.similarity desc, h.memory_id) as scores
+              from hit h) h
+      cross join (
+        select greatest(max(n.similarity) filter (where n.memory_id is null),
+                        case when count(*) filter (where n.source = 2) = v_depth then min(n.similarity) filter (where n.source = 2) end,
+                        case when count(*) filter (where n.source = 3) = v_depth then min(n.similarity) filter (where n.source = 3) end)
+                 as horizon
+          from near n) o;
     exit when v_horizon is null or scores[p_limit] >= v_horizon;
     if v_try >= 2 and v_how.indexes <> '{}' then
       v_how.indexes := '{}';

@@ -40,9 +40,6 @@ begin
        and a.alias = any (array(select memdb._alias(n.name) from unnest(p_entities) n (name)));
   end if;
   if p_topic is not null then
-    if to_regprocedure('memdb._topic_members(integer, bigint)') is null then
-      perform memdb._raise('MD001', 'topics are not supported yet', jsonb_build_object('field', 'topic'));
-    end if;
     select coalesce(range_agg(int8range(t.memory_id, t.memory_id, '[]')), '{}') * coalesce(v_also.members, '{(,)}')
       into v_also.members
       from memdb._topic_members(p_tenant, p_topic) t;
