@@ -5,6 +5,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -101,7 +102,13 @@ def test_the_curl(readme_dsn: str) -> None:
     (script,) = [text for text in blocks("sh") if "curl" in text]
     with _serving() as address:
         local = script.replace("http://127.0.0.1:8080", address)
-        done = subprocess.run(["sh", "-c", local], capture_output=True, encoding="utf-8")
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        done = subprocess.run(
+            ["sh", "-c", local],
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            encoding="utf-8",
+        )
     assert done.returncode == 0, done.stderr
     stored, kept, found, why = done.stdout.strip().splitlines()
     assert '"event_id":1' in stored
@@ -118,6 +125,7 @@ def test_links_lead_somewhere() -> None:
 def test_commands_exist() -> None:
     """Every `memdb <command>` and `make <target>` that is named can be called."""
     known = {command.name or command.callback.__name__ for command in program.registered_commands}
+    known |= {group.name for group in program.registered_groups}
     shown = "\n".join([*blocks("sh"), *re.findall(r"`([^`\n]+)`", README)])
     assert set(re.findall(r"^memdb ([a-z]+)\b", shown, re.M)) - known == set()
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
