@@ -6,7 +6,7 @@
     ├── NotFound          MD1nn   TenantNotFound NamespaceNotFound MemoryNotFound EventNotFound
     │                             ModelNotFound SessionNotFound ReviewNotFound KeyNotFound
     ├── Conflict          MD2nn   VersionConflict KeyReused ModelConflict LeaseLost TrustConflict
-    │                             NameTaken
+    │                             NameTaken LegalHold
     ├── AccessDenied      MD3nn   TenantDenied NamespaceDenied RoleRequired KeyRejected
     ├── NotAvailable      MD4nn   ExtensionMissing PrivilegeMissing ServerUnsuitable SchemaMismatch
     │                             GraphUnavailable
@@ -38,6 +38,7 @@ __all__ = [
     "KeyRejected",
     "KeyReused",
     "LeaseLost",
+    "LegalHold",
     "MemdbError",
     "MemoryNotFound",
     "MissingSource",
@@ -240,6 +241,12 @@ class NameTaken(Conflict):
     """Something that is not memdb's own uses its name, or rests on what memdb would drop."""
 
     code = "MD206"
+
+
+class LegalHold(Conflict):
+    """A legal hold forbids to forget this."""
+
+    code = "MD207"
 
 
 class AccessDenied(MemdbError):

@@ -16,11 +16,19 @@ from memdb.calls.access import (
     set_namespace,
     set_policy,
 )
+from memdb.calls.archive import restore_archived
 from memdb.calls.context import (
     due_summaries,
     record_summary,
     session_context,
     summary_material,
+)
+from memdb.calls.forget import (
+    continue_erasures,
+    erasure_receipts,
+    forget,
+    set_legal_hold,
+    verify_erasure,
 )
 from memdb.calls.graph import cypher, rebuild_graph, switch_graph
 from memdb.calls.history import (
@@ -173,6 +181,7 @@ __all__ = [
     "complete_events",
     "complete_rederivations",
     "compose_passages",
+    "continue_erasures",
     "correct_event",
     "create_api_key",
     "create_tenant",
@@ -184,6 +193,7 @@ __all__ = [
     "earlier_events",
     "effective_policy",
     "enqueue_embeddings",
+    "erasure_receipts",
     "expand_related",
     "explain_memory",
     "explain_memory_json",
@@ -205,6 +215,7 @@ __all__ = [
     "fold_keyword_stats",
     "fold_query",
     "fold_uses",
+    "forget",
     "get_memory",
     "grant_agent",
     "grant_role",
@@ -252,6 +263,7 @@ __all__ = [
     "replay_session",
     "request_reviews",
     "resolve_conflict",
+    "restore_archived",
     "restore_event",
     "restore_memory",
     "retract_event",
@@ -268,6 +280,7 @@ __all__ = [
     "session_context",
     "set_expiry",
     "set_golden_query",
+    "set_legal_hold",
     "set_namespace",
     "set_policy",
     "summary_material",
@@ -280,5 +293,6 @@ __all__ = [
     "unschedule_cron",
     "vector_index_plan",
     "vector_index_progress",
+    "verify_erasure",
     "verify_tenant",
 ]

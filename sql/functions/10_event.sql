@@ -180,9 +180,19 @@ declare
 begin
   return exists (
     select from memdb.event e
-     where e.tenant_id = p_tenant and e.event_id = p_event and (v_readable is null or e.namespace_id = any (v_readable)));
+     where e.tenant_id = p_tenant and e.event_id = p_event and (v_readable is null or e.namespace_id = any (v_readable))
+       and not memdb._is_hidden(p_tenant, 'event', p_event));
 end $$;
 comment on function memdb._is_readable_event (integer, bigint) is 'Whether an event exists for the caller.';
+
+-- _key_hash: an idempotency key of a namespace as its tombstone keeps it.
+create or replace function memdb._key_hash (p_namespace integer, p_key text)
+  returns bytea
+  language sql immutable parallel safe
+begin atomic
+  select sha256(convert_to(p_namespace || E'\x1f' || p_key, 'UTF8'));
+end;
+comment on function memdb._key_hash (integer, text) is 'An idempotency key of a namespace as its tombstone keeps it.';
 
 -- _insert_events: insert the new ones of a checked batch, number them, queue them; the work of append_events.
 --
@@ -209,7 +219,9 @@ begin atomic
     select i.*, n.namespace_id, b.remembered ? i.kind as is_remembered, s.session_id, s.next_sequence, e.event_id as known_id, e.sequence as known_sequence,
            coalesce(e.content_hash, first_value(i.content_hash) over same) as known_hash,
            first_value(i.ordinal) over same as first_ordinal,
-           e.event_id is null and row_number() over same = 1 and (b.kept = 'null' or b.kept ? i.kind) as is_fresh
+           e.event_id is null and row_number() over same = 1 and (b.kept = 'null' or b.kept ? i.kind)
+             and (i.key is null or not exists (select from memdb.event_tombstone t
+                    where t.tenant_id = p_tenant and t.key_hash = memdb._key_hash(n.namespace_id, i.key))) as is_fresh
       from memdb._event_items(p_events, p_now) i
       join memdb.namespace n on n.tenant_id = p_tenant and n.path = i.namespace
       join boundary b on b.namespace_id = n.namespace_id
@@ -281,8 +293,8 @@ comment on function memdb._insert_events (integer, jsonb, timestamptz) is 'Inser
 -- Returns one row per item, in order: its 0-based ordinal, the event, its session and place in
 -- it, and whether it is new. The same key with the same content is the same event, in one batch
 -- or in two; without a key, an item with a time is identified by time, content, user, agent,
--- session and speaker, and an item without either is always new. A kind that policy event_kinds leaves out is not stored and comes
--- back without an event; one that memory_kinds leaves out is stored but not queued.
+-- session and speaker, and an item without either is always new. A kind that policy event_kinds leaves out, and a key that was
+-- forgotten, is not stored and comes back without an event; one that memory_kinds leaves out is stored but not queued.
 -- Raises MD001, MD003, MD006 (bad item), MD104 (unknown parent), MD202 (key used for other
 -- content), MD301, MD302; 40001 where another session takes the same key at the same moment.
 -- Cost: about 0.1 ms an item, plus the wait for other writers of the same session.

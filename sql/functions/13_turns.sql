@@ -22,6 +22,7 @@ begin atomic
             from memdb.event o
             join memdb.event e on e.tenant_id = o.tenant_id and e.session_id = o.session_id and e.sequence < o.sequence
            where o.tenant_id = p_tenant and o.event_id = p_event
+             and (not (select memdb._is_erasing()) or not memdb._is_hidden(p_tenant, 'event', e.event_id))
            order by e.sequence desc
            limit least(greatest(p_limit, 1), 100)) w
     join memdb.namespace n on n.tenant_id = w.tenant_id and n.namespace_id = w.namespace_id

@@ -78,17 +78,33 @@ $$;
 comment on function memdb._known_answer (integer, integer, bytea, timestamptz) is 'A good answer of the same model to the same request in the same namespace, if policy lets it be used again.';
 
 -- _insert_model_call: write the row of a call, with the request where policy model_keep_text says so; returns its id.
+--
+-- Of what is forgotten, or is about to be, no words are kept: the empty hash marks such a call.
 create or replace function memdb._insert_model_call (p_call memdb.model_call)
   returns bigint
   language sql volatile
 as $$
+  -- Locked until the call is written: whoever forgets one of these finds the call, or this finds it gone.
+  with event as materialized (
+    select e.event_id from memdb.event e
+     where e.tenant_id = (p_call).tenant_id and e.event_id = any ((p_call).event_ids)
+       and not exists (select from memdb.erasure_item i
+                        where i.tenant_id = e.tenant_id and i.subject = 'event' and i.subject_id = e.event_id)
+     order by e.event_id for key share of e
+  ), memory as materialized (
+    select m.memory_id from memdb.memory m
+     where m.tenant_id = (p_call).tenant_id and m.memory_id = any ((p_call).memory_ids) and m.erasure_id is null
+     order by m.memory_id for key share of m)
   insert into memdb.model_call (
       tenant_id, recorded_at, namespace_id, purpose, model, prompt_hash, event_ids, memory_ids, outcome, tokens_held, finished_at,
       request)
-    values ((p_call).tenant_id, (p_call).recorded_at, (p_call).namespace_id, (p_call).purpose, (p_call).model,
-            (p_call).prompt_hash, (p_call).event_ids, (p_call).memory_ids, (p_call).outcome, (p_call).tokens_held,
-            (p_call).finished_at,
-            case when memdb._policy((p_call).tenant_id, 'model_keep_text', (p_call).namespace_id) = 'true' then (p_call).request end)
+    select (p_call).tenant_id, (p_call).recorded_at, (p_call).namespace_id, (p_call).purpose, (p_call).model,
+           case when w.is_kept then (p_call).prompt_hash else '' end, (p_call).event_ids, (p_call).memory_ids, (p_call).outcome,
+           (p_call).tokens_held, (p_call).finished_at,
+           case when w.is_kept and memdb._policy((p_call).tenant_id, 'model_keep_text', (p_call).namespace_id) = 'true'
+                then (p_call).request end
+      from (select (select count(*) from event) = (select count(distinct u.id) from unnest((p_call).event_ids) u (id))
+               and (select count(*) from memory) = (select count(distinct u.id) from unnest((p_call).memory_ids) u (id))) w (is_kept)
   returning call_id;
 $$;
 comment on function memdb._insert_model_call (memdb.model_call) is 'Write the row of a call, with the request where policy model_keep_text says so; returns its id.';
@@ -99,7 +115,7 @@ comment on function memdb._insert_model_call (memdb.model_call) is 'Write the ro
 -- the answer: messages, schema, limits, temperature, seed. p_tokens is an estimate of what the call
 -- will take, question and answer; it is held against the budget until record_model_call closes the
 -- call, and for good if nobody does. p_event_ids and p_memory_ids are the events and memories whose
--- words are in the request: erasing one of them has to find it.
+-- words are in the request: erasing one of them has to find it, and where one is gone no words are kept.
 -- Returns one row; outcome is open: call the model, then record_model_call; cached: response is
 -- an answer the same model gave to the same request within policy model_reuse_days (not charged);
 -- over_budget: do not call, there is no row; wait_seconds are left until the day (UTC) ends.
@@ -231,8 +247,11 @@ begin
      set outcome = p_outcome, tokens_in = p_tokens_in, tokens_out = p_tokens_out, latency_ms = p_latency_ms,
          cost = memdb._model_cost(memdb._policy(p_tenant, 'model_prices', c.namespace_id), c.model,
                                   coalesce(p_tokens_in, 0), coalesce(p_tokens_out, 0)),
-         finished_at = memdb.current_time(), error = left(p_error, 4096), tokens_held = 0,
-         response = case when memdb._policy(p_tenant, 'model_keep_text', c.namespace_id) = 'true' then left(p_response, 262144) end
+         finished_at = memdb.current_time(), tokens_held = 0,
+         -- An empty hash: what it was about was forgotten meanwhile.
+         error = case when c.prompt_hash <> '' then left(p_error, 4096) end,
+         response = case when c.prompt_hash <> '' and memdb._policy(p_tenant, 'model_keep_text', c.namespace_id) = 'true'
+                         then left(p_response, 262144) end
    where c.tenant_id = p_tenant and c.call_id = p_call and c.recorded_at = v_call.recorded_at
   returning c.cost into v_use.cost;
   v_use.tenant_id    := p_tenant;

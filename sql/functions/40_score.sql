@@ -49,7 +49,8 @@ comment on function memdb._has_metadata (integer, bigint, integer, jsonb) is 'Wh
 -- _is_recallable: whether a memory lies in the scope of a recall and passes its filters.
 --
 -- Null means no restriction. p_user sees its own memories and those without a user. p_statuses
--- holds the wanted statuses; archived memories come only where it also holds 'archive'. p_also:
+-- holds the wanted statuses; archived memories come only where it also holds 'archive'; what is
+-- being forgotten never. p_also:
 -- tiers, time, members (of entities or a topic), metadata. Every leg asks this of every row it may
 -- return, so a further filter is added here and nowhere else. Plain, so that the planner inlines it.
 create or replace function memdb._is_recallable (
@@ -70,6 +71,7 @@ begin atomic
      and (p_types is null or (p_memory).type = any (p_types))
      and (p_memory).status = any (p_statuses)
      and ((p_memory).tier <> 'archive' or 'archive' = any (p_statuses))
+     and (p_memory).erasure_id is null
      and ((p_also).tiers is null or (p_memory).tier = any ((p_also).tiers))
      and ((p_also).from_at is null or (p_memory).occurred_at >= (p_also).from_at)
      and ((p_also).to_at is null or (p_memory).occurred_at < (p_also).to_at)

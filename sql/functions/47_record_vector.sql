@@ -95,7 +95,8 @@ begin
          where q.tenant_id = p_tenant and q.model_id = p_model_id and q.memory_id = a.memory_id and q.version = a.version
            for update) w);
   with unit as (
-    select m.memory_id, a.version, m.namespace_id, m.user_id, m.type, a.vector, m.version = a.version as is_current
+    select m.memory_id, a.version, m.namespace_id, m.user_id, m.type, a.vector,
+           m.version = a.version and m.tier <> 'archive' as is_current
       from unnest(p_memory_ids, p_versions, v_units) a (memory_id, version, vector)
       join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = a.memory_id
      where not memdb._has_vector(p_tenant, p_model_id, a.memory_id, a.version)

@@ -76,7 +76,8 @@ begin
            case when jsonb_typeof(e.metadata -> 'tokens') = 'number'
                 then least(greatest((e.metadata ->> 'tokens')::numeric, 1), 10000000)::integer end as counted,
            exists (select from memdb.belief b
-                    where b.tenant_id = p_tenant and b.subject = 'event' and b.subject_id = e.event_id and b.to_at is null) as is_out
+                    where b.tenant_id = p_tenant and b.subject = 'event' and b.subject_id = e.event_id and b.to_at is null)
+           or ((select memdb._is_erasing()) and memdb._is_hidden(p_tenant, 'event', e.event_id)) as is_out
       from memdb.event e
      where e.tenant_id = p_tenant and e.session_id = p_session
      order by e.sequence desc

@@ -310,6 +310,7 @@ begin
     with recursive page as materialized (
       select e.* from memdb.event e
        where e.tenant_id = p_tenant and e.session_id = v_session and e.sequence > coalesce(p_after, 0) and e.recorded_at <= v_at
+         and (not (select memdb._is_erasing()) or not memdb._is_hidden(p_tenant, 'event', e.event_id))
        order by e.sequence limit p_limit
     ), tree as (
       select e.event_id, 0 as depth

@@ -11,7 +11,8 @@ create or replace view memdb.memories
     from memdb.memory m
     join memdb.memory_version v
       on v.tenant_id = m.tenant_id and v.memory_id = m.memory_id and v.version = m.version
-    join memdb.namespace n on n.tenant_id = m.tenant_id and n.namespace_id = m.namespace_id;
+    join memdb.namespace n on n.tenant_id = m.tenant_id and n.namespace_id = m.namespace_id
+   where m.erasure_id is null;
 comment on view memdb.memories is 'Every memory with what it says today and its state, whatever its status.';
 
 create or replace view memdb.memory_versions
@@ -21,7 +22,8 @@ create or replace view memdb.memory_versions
          v.recorded_at, v.retired_at
     from memdb.memory_version v
     join memdb.memory m on m.tenant_id = v.tenant_id and m.memory_id = v.memory_id
-    join memdb.namespace n on n.tenant_id = v.tenant_id and n.namespace_id = v.namespace_id;
+    join memdb.namespace n on n.tenant_id = v.tenant_id and n.namespace_id = v.namespace_id
+   where m.erasure_id is null;
 comment on view memdb.memory_versions is 'Everything memories ever said, version by version, with both time axes.';
 
 create or replace view memdb.events
@@ -33,7 +35,8 @@ create or replace view memdb.events
     join memdb.namespace n on n.tenant_id = e.tenant_id and n.namespace_id = e.namespace_id
     left join memdb.session s on s.tenant_id = e.tenant_id and s.session_id = e.session_id
     left join memdb.belief b
-      on b.tenant_id = e.tenant_id and b.subject = 'event' and b.subject_id = e.event_id and b.to_at is null;
+      on b.tenant_id = e.tenant_id and b.subject = 'event' and b.subject_id = e.event_id and b.to_at is null
+   where not (select memdb._is_erasing()) or not memdb._is_hidden(e.tenant_id, 'event', e.event_id);
 comment on view memdb.events is 'Every event as it was observed, with its session by name and whether it still counts.';
 
 create or replace view memdb.entities

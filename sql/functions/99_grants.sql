@@ -31,7 +31,7 @@ grant select on
 grant select on
   memdb.role_tenant, memdb.agent_grant, memdb.policy, memdb.extraction, memdb.justification, memdb.premise, memdb.edge,
   memdb.entity_alias, memdb.mention, memdb.memory_topic, memdb.recall, memdb.model_call, memdb.model_usage, memdb.summary, memdb.summary_queue,
-  memdb.memory_use, memdb.job, memdb.job_run, memdb.golden_query, memdb.rederivation, memdb.audit
+  memdb.memory_use, memdb.job, memdb.job_run, memdb.golden_query, memdb.rederivation, memdb.audit, memdb.erasure_receipt, memdb.legal_hold, memdb.cold_file
   to memdb_operator;
 
 -- Functions. A name without a function yet is skipped: files are added one by one, the list is whole.
@@ -61,7 +61,7 @@ begin
         ('_session_named', 'memdb_reader'), ('_trace_rows', 'memdb_reader'), ('_then', 'memdb_reader'), ('_version_fields', 'memdb_reader'),
         ('_version_status', 'memdb_reader'),
         ('_health_rules', 'memdb_reader'), ('_health_values', 'memdb_reader'),
-        ('_is_operator', 'memdb_reader'), ('_log_recall', 'memdb_reader'), ('_premise_rows', 'memdb_reader'),
+        ('_is_erasing', 'memdb_reader'), ('_is_hidden', 'memdb_reader'), ('_is_operator', 'memdb_reader'), ('_log_recall', 'memdb_reader'), ('_premise_rows', 'memdb_reader'),
         ('_raise', 'memdb_reader'), ('_readable', 'memdb_reader'), ('_recall_candidates', 'memdb_reader'),
         ('_recall_factors', 'memdb_reader'), ('_recall_fate', 'memdb_reader'), ('_recall_sources', 'memdb_reader'),
         ('_reason_clusters', 'memdb_reader'), ('_support_rows', 'memdb_reader'),
@@ -97,7 +97,7 @@ begin
         ('merge_entities', 'memdb_writer'), ('pending_embeddings', 'memdb_writer'),
         ('record_embeddings', 'memdb_writer'), ('refresh_topics', 'memdb_writer'), ('record_memories', 'memdb_writer'),
         ('activate_embedding_model', 'memdb_writer'), ('register_embedding_model', 'memdb_writer'), ('relate_memories', 'memdb_writer'),
-        ('restore_event', 'memdb_writer'), ('restore_memory', 'memdb_writer'), ('retract_event', 'memdb_writer'),
+        ('restore_archived', 'memdb_writer'), ('restore_event', 'memdb_writer'), ('restore_memory', 'memdb_writer'), ('retract_event', 'memdb_writer'),
         ('retract_memory', 'memdb_writer'), ('supersede_memory', 'memdb_writer'),
         ('set_expiry', 'memdb_writer'), ('renew_expiry', 'memdb_writer'), ('sweep_expired', 'memdb_writer'),
         ('archive_memories', 'memdb_writer'), ('fade_due', 'memdb_writer'), ('fold_uses', 'memdb_writer'),
@@ -120,6 +120,8 @@ begin
         ('_keep', 'memdb_operator'), ('_refused', 'memdb_operator'), ('_require_operator', 'memdb_operator'),
         ('_say', 'memdb_operator'), ('_scratch_tenant', 'memdb_operator'), ('_verify_cascade', 'memdb_operator'),
         ('_verify_consistency', 'memdb_operator'), ('_verify_past', 'memdb_operator'), ('_verify_walls', 'memdb_operator'),
+        ('continue_erasures', 'memdb_operator'), ('erasure_receipts', 'memdb_operator'), ('forget', 'memdb_operator'),
+        ('set_legal_hold', 'memdb_operator'), ('verify_erasure', 'memdb_operator'),
         ('check_consistency', 'memdb_operator'), ('table_fingerprints', 'memdb_operator'), ('verify_tenant', 'memdb_operator'), ('create_tenant', 'memdb_operator'), ('grant_agent', 'memdb_operator'), ('grant_role', 'memdb_operator'),
         ('list_jobs', 'memdb_operator'), ('schedule_job', 'memdb_operator'), ('schedule_cron', 'memdb_operator'),
         ('unschedule_cron', 'memdb_operator'), ('work_off_jobs', 'memdb_operator'), ('set_namespace', 'memdb_operator'), ('set_policy', 'memdb_operator')) g (name, role)

@@ -11,6 +11,7 @@ from tests.migrations.frozen import revision_files
 # Definer functions whose first statement is not the usual check, and why that is safe.
 ASKS_OTHERWISE = {
     "_authorize": "is the check",
+    "_is_hidden": "looks at the caller's grants once it has found something",
     "_readable": "answers from the caller's own grants; a tenant without any yields nothing",
 }
 CHECKS = {"_authorize", "_require_operator"}

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.sql.rows import Rows
+
 REQUEST = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 10}
 
 
@@ -80,11 +82,13 @@ def ledger(db, tenant) -> Ledger:
 
 
 def test_a_call_is_written_down_before_and_after(ledger):
-    opened = ledger.open(p_tokens=50, p_event_ids=[7, 8], p_memory_ids=[3])
+    world = Rows(ledger.db, ledger.tenant)
+    events, memories = [world.event("one"), world.event("two")], [world.memory("a fact")]
+    opened = ledger.open(p_tokens=50, p_event_ids=events, p_memory_ids=memories)
     assert (opened.outcome, opened.response, opened.wait_seconds) == ("open", None, None)
     row = ledger.row(opened.call_id)
     assert (row.outcome, row.finished_at, row.tokens_held) == ("open", None, 50)
-    assert (row.request, row.event_ids, row.memory_ids) == (REQUEST, [7, 8], [3])
+    assert (row.request, row.event_ids, row.memory_ids) == (REQUEST, events, memories)
     assert ledger.close(
         opened.call_id, "invalid", p_tokens_in=40, p_tokens_out=5, p_latency_ms="12.5",
         p_response="{", p_error="cut off",

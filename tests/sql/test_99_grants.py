@@ -36,6 +36,8 @@ PRIVATE_BUT_CALLED = {
     "_has_age_rights": "memdb_operator",
     "_health_rules": "memdb_reader",
     "_health_values": "memdb_reader",
+    "_is_erasing": "memdb_reader",
+    "_is_hidden": "memdb_reader",
     "_is_operator": "memdb_reader",
     "_keep": "memdb_operator",
     "_last_turns": "memdb_reader",
@@ -113,6 +115,7 @@ READABLE = {
         *("role_tenant", "agent_grant", "policy", "extraction", "justification", "premise"),
         *("edge", "entity_alias", "mention", "recall", "rederivation"),
         *("model_call", "model_usage", "summary", "summary_queue", "audit"),
+        *("erasure_receipt", "legal_hold", "cold_file"),
     },
 }
 

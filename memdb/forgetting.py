@@ -1,0 +1,54 @@
+"""What forgetting returns: one dataclass a kind of row."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+__all__ = ["Erasure", "Receipt", "Remainder"]
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """A request to forget: what it found. In a dry run there is no receipt.
+
+    `counts` are rows to be deleted by table, `kept` versions and events that stay for other
+    reasons; `remaining` is how many things have still to be deleted.
+    """
+
+    receipt_id: int | None
+    state: str
+    remaining: int
+    counts: Mapping[str, int]
+    kept: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What was forgotten, when, by whom and why.
+
+    `counts` are rows deleted by table (of model_call: emptied). Of a finished one `target` holds
+    names and ids as salted hashes. `cold_files` have still to be written anew; `unreachable` says
+    what memdb cannot delete.
+    """
+
+    receipt_id: int
+    state: str
+    remaining: int
+    target: Mapping[str, Any]
+    reason: str | None
+    actor: str
+    requested_at: datetime
+    finished_at: datetime | None
+    counts: Mapping[str, int]
+    kept: Mapping[str, int]
+    cold_files: int
+    unreachable: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """A place where something is left that a receipt says is gone."""
+
+    place: str
+    remains: int

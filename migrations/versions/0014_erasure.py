@@ -1,0 +1,13 @@
+"""Forgetting for good, legal holds, content in files."""
+
+from memdb.migrate import forward_only, run_revision
+
+revision = "0014"
+down_revision = "0013"
+
+
+def upgrade() -> None:
+    run_revision(__file__)
+
+
+downgrade = forward_only

@@ -1,0 +1,289 @@
+-- Forgetting, first half: what a request means, all of it, and hiding it.
+--
+--   75 erasure   which events and memories a request names, and what rests on nothing else
+--   75 survivor  what has other support: it stays, and loses what was forgotten
+--   76 erase     deleting, batch by batch
+--   76 forget    the functions people call: dry run, receipt, legal holds, proof
+--
+-- In place of flags all over the store there is one list, erasure_item. The rows on it, and
+-- memory.erasure_id, hide from every read what is still to be deleted.
+
+-- _erasure_hash: an id or a name as a receipt keeps it: SHA-256 with the receipt's salt, first 16 bytes.
+create or replace function memdb._erasure_hash (p_salt bytea, p_subject text, p_value text)
+  returns bytea
+  language sql immutable parallel safe
+begin atomic
+  select substring(sha256(p_salt || convert_to(p_subject || E'\x1f' || p_value, 'UTF8')) for 16);
+end;
+comment on function memdb._erasure_hash (bytea, text, text) is 'An id or a name as a receipt keeps it: SHA-256 with the receipt''s salt, first 16 bytes.';
+
+-- _is_meant: whether a row lies within what a request names by user, agent, session, namespace and time.
+--
+-- p_target as _checked_target makes it.
+create or replace function memdb._is_meant (
+  p_target    jsonb,
+  p_namespace integer,
+  p_session   bigint,
+  p_user      text,
+  p_agent     text,
+  p_at        timestamptz
+)
+  returns boolean
+  language sql immutable parallel safe
+begin atomic
+  select (p_target -> 'namespaces' is null or p_target -> 'namespaces' @> to_jsonb(p_namespace))
+     and (p_target -> 'sessions' is null or coalesce(p_target -> 'sessions' @> to_jsonb(p_session), false))
+     and (p_target -> 'user' is null or coalesce(p_user = p_target ->> 'user', false)
+          -- What nobody signed in a conversation with this user alone is part of it.
+          or (p_user is null and coalesce(p_target -> 'own_sessions' @> to_jsonb(p_session), false)))
+     and (p_target -> 'agent' is null or coalesce(p_agent = p_target ->> 'agent', false))
+     and (p_target -> 'from' is null or p_at >= to_timestamp((p_target ->> 'from')::numeric))
+     and (p_target -> 'to' is null or p_at < to_timestamp((p_target ->> 'to')::numeric));
+end;
+comment on function memdb._is_meant (jsonb, integer, bigint, text, text, timestamptz) is 'Whether a row lies within what a request names by user, agent, session, namespace and time.';
+
+-- _list_named: put on the list what a request names itself: events, and memories with all their versions.
+--
+-- Types name memories and kinds events; ids name one or the other. An entity names the memories
+-- that mention it and the events they quote, for its name stands in those. A correction of an event
+-- belongs to it.
+create or replace function memdb._list_named (p_tenant integer, p_receipt bigint, p_target jsonb)
+  returns void
+  language plpgsql volatile
+as $$
+declare
+  v_entities bigint[] := array(select e.value::bigint from jsonb_array_elements_text(p_target -> 'entities') e);
+  v_events   bigint[] := array(select e.value::bigint from jsonb_array_elements_text(p_target -> 'event_ids') e);
+  v_memories bigint[] := array(select e.value::bigint from jsonb_array_elements_text(p_target -> 'memory_ids') e);
+  v_found    bigint;
+begin
+  if not p_target ?| array['kinds', 'event_ids'] or p_target ? 'memory_ids' then
+    insert into memdb.erasure_item (tenant_id, subject, subject_id, version, receipt_id)
+      select p_tenant, 'version', m.memory_id, v.version, p_receipt
+        from memdb.memory m
+        join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id
+       where m.tenant_id = p_tenant and m.erasure_id is null
+         and memdb._is_meant(p_target, m.namespace_id, m.session_id, m.user_id, m.agent_id, m.occurred_at)
+         and (p_target -> 'types' is null or p_target -> 'types' ? m.type)
+         and (p_target -> 'memory_ids' is null or m.memory_id = any (v_memories))
+         and (p_target -> 'entities' is null or exists (
+                select from memdb.mention n
+                 where n.tenant_id = p_tenant and n.memory_id = m.memory_id and n.entity_id = any (v_entities)))
+      on conflict do nothing;
+  end if;
+  if not p_target ?| array['types', 'memory_ids', 'entities'] or p_target ? 'event_ids' then
+    insert into memdb.erasure_item (tenant_id, subject, subject_id, receipt_id)
+      select p_tenant, 'event', e.event_id, p_receipt
+        from memdb.event e
+       where e.tenant_id = p_tenant
+         and memdb._is_meant(p_target, e.namespace_id, e.session_id, e.user_id, e.agent_id, e.occurred_at)
+         and (p_target -> 'kinds' is null or p_target -> 'kinds' ? e.kind)
+         and (p_target -> 'event_ids' is null or e.event_id = any (v_events))
+      on conflict do nothing;
+  elsif p_target ? 'entities' then
+    insert into memdb.erasure_item (tenant_id, subject, subject_id, receipt_id)
+      select distinct p_tenant, 'event', p.event_id, p_receipt
+        from memdb.erasure_item i
+        join memdb.premise p on p.tenant_id = p_tenant and p.conclusion_id = i.subject_id and p.event_id is not null
+        join memdb.justification j on j.tenant_id = p_tenant and j.justification_id = p.justification_id and j.memory_id = i.subject_id
+       where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version'
+      on conflict do nothing;
+  end if;
+  loop
+    insert into memdb.erasure_item (tenant_id, subject, subject_id, receipt_id)
+      select p_tenant, 'event', c.event_id, p_receipt
+        from memdb.erasure_item i
+        join memdb.event c on c.tenant_id = p_tenant and c.parent_event_id = i.subject_id and c.kind = 'correction'
+       where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'event'
+      on conflict do nothing;
+    get diagnostics v_found = row_count;
+    exit when v_found = 0;
+  end loop;
+end $$;
+comment on function memdb._list_named (integer, bigint, jsonb) is 'Put on the list what a request names itself: events, and memories with all their versions.';
+
+-- _list_quoted: put on the list the events that only memories named by the request quote.
+--
+-- Where memories were named, their words stand in those events too, and would become memories again.
+-- Not the words of another user.
+create or replace function memdb._list_quoted (p_tenant integer, p_receipt bigint, p_target jsonb)
+  returns void
+  language sql volatile
+as $$
+  insert into memdb.erasure_item (tenant_id, subject, subject_id, receipt_id)
+    select distinct p_tenant, 'event', e.event_id, p_receipt
+      from memdb.erasure_item i
+      join memdb.justification j on j.tenant_id = p_tenant and j.memory_id = i.subject_id and j.version = i.version
+      join memdb.premise p on p.tenant_id = p_tenant and p.justification_id = j.justification_id
+      join memdb.event e on e.tenant_id = p_tenant and e.event_id = p.event_id
+      join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = i.subject_id
+     where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and i.wave = 0
+       and (e.user_id is null or e.user_id = m.user_id)
+       and memdb._is_meant(p_target - 'user', e.namespace_id, e.session_id, e.user_id, e.agent_id, e.occurred_at)
+       and not exists (
+         select from memdb.premise o
+           join memdb.justification k on k.tenant_id = p_tenant and k.justification_id = o.justification_id
+          where o.tenant_id = p_tenant and o.event_id = e.event_id
+            and not exists (select from memdb.erasure_item d
+                             where d.tenant_id = p_tenant and d.subject = 'version' and d.subject_id = k.memory_id
+                               and d.version = k.version))
+    on conflict do nothing;
+$$;
+comment on function memdb._list_quoted (integer, bigint, jsonb) is 'Put on the list the events that only memories named by the request quote.';
+
+-- _list_derived: put on the list every version that some reason ties to what is on it, wave by wave.
+--
+-- Too many, for the time being: what has another reason is taken off again by _spare_supported.
+create or replace function memdb._list_derived (p_tenant integer, p_receipt bigint)
+  returns void
+  language plpgsql volatile
+as $$
+declare
+  v_wave  integer := 1;
+  v_found bigint;
+begin
+  insert into memdb.erasure_item (tenant_id, subject, subject_id, version, receipt_id, wave)
+    select distinct p_tenant, 'version', j.memory_id, j.version, p_receipt, 1
+      from memdb.erasure_item i
+      join memdb.premise p on p.tenant_id = p_tenant and p.event_id = i.subject_id
+      join memdb.justification j on j.tenant_id = p_tenant and j.justification_id = p.justification_id
+     where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'event'
+    on conflict do nothing;
+  loop
+    insert into memdb.erasure_item (tenant_id, subject, subject_id, version, receipt_id, wave)
+      select distinct p_tenant, 'version', j.memory_id, j.version, p_receipt, v_wave + 1
+        from memdb.erasure_item i
+        join memdb.premise p on p.tenant_id = p_tenant and p.memory_id = i.subject_id and p.memory_version = i.version
+        join memdb.justification j on j.tenant_id = p_tenant and j.justification_id = p.justification_id
+       where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version'
+         -- The first time round also what rests on the memories that were named.
+         and (i.wave = v_wave or (v_wave = 1 and i.wave = 0))
+      on conflict do nothing;
+    get diagnostics v_found = row_count;
+    exit when v_found = 0;
+    v_wave := v_wave + 1;
+  end loop;
+end $$;
+comment on function memdb._list_derived (integer, bigint) is 'Put on the list every version that some reason ties to what is on it, wave by wave.';
+
+-- _is_broken: whether a reason has a premise that is to be forgotten.
+create or replace function memdb._is_broken (p_tenant integer, p_justification bigint)
+  returns boolean
+  language sql stable
+begin atomic
+  select exists (
+    select from memdb.premise p
+      join memdb.erasure_item i
+        on i.tenant_id = p_tenant and not i.stays
+       and i.subject = case when p.event_id is null then 'version' else 'event' end
+       and i.subject_id = coalesce(p.event_id, p.memory_id) and i.version = coalesce(p.memory_version, 0)
+     where p.tenant_id = p_tenant and p.justification_id = p_justification);
+end;
+comment on function memdb._is_broken (integer, bigint) is 'Whether a reason has a premise that is to be forgotten.';
+
+-- _is_firm: whether a version has a reason none of whose premises is to be forgotten.
+create or replace function memdb._is_firm (p_tenant integer, p_memory bigint, p_version integer)
+  returns boolean
+  language sql stable
+as $$
+  select exists (
+    select from memdb.justification j
+     where j.tenant_id = p_tenant and j.memory_id = p_memory and j.version = p_version
+       and not memdb._is_broken(p_tenant, j.justification_id));
+$$;
+comment on function memdb._is_firm (integer, bigint, integer) is 'Whether a version has a reason none of whose premises is to be forgotten.';
+
+-- _spare_supported: mark the derived versions that have a reason outside of what is to be forgotten.
+--
+-- From the ground up: a version is spared for a reason that rests on nothing listed, or on what was
+-- spared before it. So support stays well-founded; a ring that has but itself is forgotten.
+create or replace function memdb._spare_supported (p_tenant integer, p_receipt bigint)
+  returns void
+  language plpgsql volatile
+as $$
+declare
+  v_ids      bigint[];
+  v_versions integer[];
+begin
+  with spared as (
+    update memdb.erasure_item i set stays = true
+     where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and i.wave > 0
+       and memdb._is_firm(p_tenant, i.subject_id, i.version)
+    returning i.subject_id, i.version)
+  select array_agg(s.subject_id), array_agg(s.version) into v_ids, v_versions from spared s;
+  while v_ids is not null loop
+    with next as materialized (
+      select distinct j.memory_id, j.version
+        from unnest(v_ids, v_versions) w (memory_id, version)
+        join memdb.premise p on p.tenant_id = p_tenant and p.memory_id = w.memory_id and p.memory_version = w.version
+        join memdb.justification j on j.tenant_id = p_tenant and j.justification_id = p.justification_id
+    ), spared as (
+      update memdb.erasure_item i set stays = true
+        from next n
+       where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and i.subject_id = n.memory_id
+         and i.version = n.version and i.wave > 0 and not i.stays and memdb._is_firm(p_tenant, i.subject_id, i.version)
+      returning i.subject_id, i.version)
+    select array_agg(s.subject_id), array_agg(s.version) into v_ids, v_versions from spared s;
+  end loop;
+end $$;
+comment on function memdb._spare_supported (integer, bigint) is 'Mark the derived versions that have a reason outside of what is to be forgotten.';
+
+-- _list_rest: put on the list the sessions and entities that may have nothing left, and whole memories.
+--
+-- A memory all of whose versions are listed is listed as one, in their place.
+create or replace function memdb._list_rest (p_tenant integer, p_receipt bigint, p_target jsonb)
+  returns void
+  language plpgsql volatile
+as $$
+begin
+  insert into memdb.erasure_item (tenant_id, subject, subject_id, receipt_id)
+    select distinct p_tenant, 'memory', i.subject_id, p_receipt
+      from memdb.erasure_item i
+     where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and not i.stays
+       and not exists (
+         select from memdb.memory_version v
+           left join memdb.erasure_item o
+             on o.tenant_id = p_tenant and o.subject = 'version' and o.subject_id = v.memory_id and o.version = v.version and not o.stays
+          where v.tenant_id = p_tenant and v.memory_id = i.subject_id and o.subject_id is null)
+    on conflict do nothing;
+  insert into memdb.erasure_item (tenant_id, subject, subject_id, receipt_id)
+    select distinct p_tenant, 'session', e.session_id, p_receipt
+      from memdb.erasure_item i
+      join memdb.event e on e.tenant_id = p_tenant and e.event_id = i.subject_id and e.session_id is not null
+     where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'event'
+    union
+    select p_tenant, 'session', s.session_id, p_receipt
+      from memdb.session s
+     where s.tenant_id = p_tenant and not p_target ?| array['types', 'kinds', 'from', 'to', 'entities', 'event_ids', 'memory_ids']
+       and memdb._is_meant(p_target - 'agent', s.namespace_id, s.session_id, s.user_id, s.agent_id, s.started_at)
+    on conflict do nothing;
+  insert into memdb.erasure_item (tenant_id, subject, subject_id, receipt_id)
+    select distinct p_tenant, 'entity', n.entity_id, p_receipt
+      from memdb.erasure_item i
+      join memdb.mention n on n.tenant_id = p_tenant and n.memory_id = i.subject_id
+     where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and not i.stays
+    union
+    select p_tenant, 'entity', e.value::bigint, p_receipt from jsonb_array_elements_text(p_target -> 'entities') e
+    on conflict do nothing;
+end $$;
+comment on function memdb._list_rest (integer, bigint, jsonb) is 'Put on the list the sessions and entities that may have nothing left, and whole memories.';
+
+-- _list_erasure: put on the list all that a request to forget means.
+--
+-- The caller holds the truth lock: nobody rests a memory on what is being listed. The list is
+-- analyzed as it grows; without statistics each step would read it whole for every row.
+create or replace function memdb._list_erasure (p_tenant integer, p_receipt bigint, p_target jsonb)
+  returns void
+  language plpgsql volatile
+as $$
+begin
+  perform memdb._list_named(p_tenant, p_receipt, p_target);
+  analyze memdb.erasure_item;
+  perform memdb._list_derived(p_tenant, p_receipt);
+  analyze memdb.erasure_item;
+  perform memdb._spare_supported(p_tenant, p_receipt);
+  perform memdb._list_quoted(p_tenant, p_receipt, p_target);
+  perform memdb._list_rest(p_tenant, p_receipt, p_target);
+  analyze memdb.erasure_item;
+end $$;
+comment on function memdb._list_erasure (integer, bigint, jsonb) is 'Put on the list all that a request to forget means.';

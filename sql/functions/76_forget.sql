@@ -1,0 +1,306 @@
+-- Forgetting, the functions people call: what would be forgotten, forgetting it, and the proof.
+
+-- _refuse_held: stop where a legal hold covers something an erasure lists.
+--
+-- Raises MD207 with the number of events and memories held.
+create or replace function memdb._refuse_held (p_tenant integer, p_receipt bigint, p_target jsonb)
+  returns void
+  language plpgsql volatile
+as $$
+declare
+  v_held bigint;
+begin
+  if not exists (select from memdb.legal_hold h where h.tenant_id = p_tenant and h.lifted_at is null) then
+    return;
+  end if;
+  select count(*) into v_held
+    from memdb.erasure_item i
+    left join memdb.event e on i.subject = 'event' and e.tenant_id = p_tenant and e.event_id = i.subject_id
+    left join memdb.memory m on i.subject in ('memory', 'version') and m.tenant_id = p_tenant and m.memory_id = i.subject_id
+   where i.tenant_id = p_tenant and i.receipt_id = p_receipt and not i.stays
+     and memdb._is_held(p_tenant, coalesce(e.namespace_id, m.namespace_id), coalesce(e.user_id, m.user_id));
+  if v_held > 0 or p_target -> 'everything' = 'true' then
+    perform memdb._raise('MD207', 'a legal hold forbids to forget this', jsonb_build_object('held', v_held),
+      'Lift the hold first: memdb.set_legal_hold(tenant, ..., p_is_on => false); or name less.');
+  end if;
+end $$;
+comment on function memdb._refuse_held (integer, bigint, jsonb) is 'Stop where a legal hold covers something an erasure lists.';
+
+-- _is_held: whether a legal hold covers what is of a user in a namespace.
+create or replace function memdb._is_held (p_tenant integer, p_namespace integer, p_user text)
+  returns boolean
+  language sql stable
+as $$
+  select exists (
+    select from memdb.legal_hold h
+      left join memdb.namespace o on o.tenant_id = p_tenant and o.namespace_id = h.namespace_id
+      left join memdb.namespace n on n.tenant_id = p_tenant and n.namespace_id = p_namespace
+     where h.tenant_id = p_tenant and h.lifted_at is null and p_namespace is not null
+       and (h.user_id is null or h.user_id = p_user)
+       and (h.namespace_id is null or n.path = o.path or starts_with(n.path, o.path || '/')));
+$$;
+comment on function memdb._is_held (integer, integer, text) is 'Whether a legal hold covers what is of a user in a namespace.';
+
+-- set_legal_hold: forbid to forget what is of a user, of a namespace and those below it, or of the whole tenant; or allow it again.
+--
+-- p_user and p_namespace both null is the tenant; both given is that user there. p_is_on false lifts the
+-- hold that was set with the same two. p_reason (up to 1,000 characters) is kept. Also stops erasures
+-- that are under way: what they hid stays hidden. Returns whether anything changed. Operators only.
+-- Raises MD001, MD102, MD301, MD303.
+create or replace function memdb.set_legal_hold (
+  p_tenant    integer,
+  p_reason    text,
+  p_user      text    default null,
+  p_namespace text    default null,
+  p_is_on     boolean default true
+)
+  returns boolean
+  language plpgsql volatile security definer
+  set search_path = pg_catalog, memdb, pg_temp
+as $$
+declare
+  v_namespace integer;
+  v_rows      bigint;
+begin
+  perform memdb._authorize(p_tenant, true);
+  perform memdb._require_operator();
+  if coalesce(p_reason, '') = '' or char_length(p_reason) > 1000 or p_is_on is null then
+    perform memdb._raise('MD001', 'a hold has a reason of 1 to 1,000 characters', jsonb_build_object('field', 'reason'));
+  end if;
+  if p_namespace is not null then
+    v_namespace := (memdb._readable(p_tenant, array[p_namespace], null))[1];
+  end if;
+  if p_is_on then
+    insert into memdb.legal_hold (tenant_id, namespace_id, user_id, reason, actor, set_at)
+      values (p_tenant, v_namespace, p_user, p_reason, memdb._caller(), memdb.current_time())
+      on conflict do nothing;
+  else
+    update memdb.legal_hold h set lifted_at = memdb.current_time()
+     where h.tenant_id = p_tenant and h.lifted_at is null
+       and h.namespace_id is not distinct from v_namespace and h.user_id is not distinct from p_user;
+  end if;
+  get diagnostics v_rows = row_count;
+  return v_rows > 0;
+end $$;
+comment on function memdb.set_legal_hold (integer, text, text, text, boolean) is 'Forbid to forget what is of a user, of a namespace and those below it, or of the whole tenant; or allow it again.';
+
+-- _sessions_of: the sessions in which a user speaks, or is spoken for, alone.
+create or replace function memdb._sessions_of (p_tenant integer, p_user text)
+  returns jsonb
+  language sql stable
+as $$
+  select coalesce(jsonb_agg(s.session_id), '[]')
+    from memdb.session s
+   where s.tenant_id = p_tenant and s.user_id = p_user
+     and not exists (select from memdb.event e
+                      where e.tenant_id = p_tenant and e.session_id = s.session_id and e.user_id <> p_user);
+$$;
+comment on function memdb._sessions_of (integer, text) is 'The sessions in which a user speaks, or is spoken for, alone.';
+
+-- _checked_target: what a request to forget names, with ids in place of names; checked.
+--
+-- Raises MD001 where nothing is named or a type, kind, entity or span of time is none, MD102, MD106.
+create or replace function memdb._checked_target (
+  p_tenant integer, p_user text, p_session text, p_agent text, p_namespace text, p_types text[], p_kinds text[], p_from timestamptz,
+  p_to timestamptz, p_entity bigint, p_event_ids bigint[], p_memory_ids bigint[], p_everything boolean
+)
+  returns jsonb
+  language plpgsql stable
+as $$
+declare
+  v_target jsonb;
+begin
+  if num_nonnulls(p_user, p_session, p_agent, p_namespace, p_types, p_kinds, p_from, p_to, p_entity, p_event_ids, p_memory_ids) = 0
+     and p_everything is not true
+     or num_nonnulls(p_user, p_session, p_agent, p_namespace, p_types, p_kinds, p_from, p_to, p_entity, p_event_ids, p_memory_ids) > 0
+     and p_everything then
+    perform memdb._raise('MD001', 'say what to forget, or that it is everything', jsonb_build_object('field', 'everything'),
+      'Name a user, session, agent, namespace, types, kinds, a time, an entity or ids; all that are named must fit.');
+  end if;
+  if p_from >= p_to or not memdb._is_moment(p_from) or not memdb._is_moment(p_to) then
+    perform memdb._raise('MD001', 'a span of time begins before it ends', jsonb_build_object('field', 'from'));
+  end if;
+  v_target := jsonb_strip_nulls(jsonb_build_object(
+    'user', p_user, 'agent', p_agent, 'types', p_types, 'kinds', p_kinds, 'event_ids', p_event_ids, 'memory_ids', p_memory_ids,
+    'from', extract(epoch from p_from), 'to', extract(epoch from p_to), 'everything', nullif(p_everything, false),
+    'own_sessions', case when p_user is not null then memdb._sessions_of(p_tenant, p_user) end));
+  if p_namespace is not null then
+    perform memdb._readable(p_tenant, array[p_namespace], null);
+    v_target := v_target || jsonb_build_object('namespaces', (
+      select jsonb_agg(n.namespace_id) from memdb.namespace n
+       where n.tenant_id = p_tenant and (n.path = p_namespace or starts_with(n.path, p_namespace || '/'))));
+  end if;
+  if p_session is not null then
+    v_target := v_target || jsonb_build_object('sessions', (
+      select coalesce(jsonb_agg(s.session_id), '[]') from memdb.session s
+       where s.tenant_id = p_tenant and s.external_id = p_session
+         and (p_namespace is null or v_target -> 'namespaces' @> to_jsonb(s.namespace_id))));
+    if v_target -> 'sessions' = '[]' then
+      perform memdb._raise('MD106', 'no such session', jsonb_build_object('session', left(p_session, 200)), 'Check the namespace.');
+    end if;
+  end if;
+  if p_entity is not null then
+    v_target := v_target || jsonb_build_object('entities', (
+      select coalesce(jsonb_agg(e.entity_id), '[]') from memdb.entity e
+       where e.tenant_id = p_tenant and p_entity in (e.entity_id, e.merged_into)));
+    if v_target -> 'entities' = '[]' then
+      perform memdb._raise('MD001', 'no such entity', jsonb_build_object('entity', p_entity), 'View memdb.entities lists them.');
+    end if;
+  end if;
+  return v_target;
+end $$;
+comment on function memdb._checked_target (integer, text, text, text, text, text[], text[], timestamptz, timestamptz, bigint, bigint[], bigint[], boolean) is 'What a request to forget names, with ids in place of names; checked.';
+
+-- _count_erasure: the rows an erasure is about to delete, by table, from its list.
+--
+-- Sessions and entities count where nothing else is in them.
+create or replace function memdb._count_erasure (p_tenant integer, p_receipt bigint)
+  returns jsonb
+  language plpgsql stable
+as $$
+declare
+  v_counts jsonb := '{}';
+  v_table  record;
+begin
+  for v_table in
+    select w.name, format(
+      'select count(*) from memdb.%I d where d.tenant_id = $1 and exists (select from memdb.erasure_item i'
+      ' where i.tenant_id = $1 and i.receipt_id = $2 and not i.stays and (%s))', w.name, w.condition) as query
+      from (values
+        ('event', 'i.subject = ''event'' and i.subject_id = d.event_id'),
+        ('extraction', 'i.subject = ''event'' and i.subject_id = d.event_id'),
+        ('memory', 'i.subject = ''memory'' and i.subject_id = d.memory_id'),
+        ('mention', 'i.subject = ''memory'' and i.subject_id = d.memory_id'),
+        ('memory_version', 'i.subject = ''version'' and i.subject_id = d.memory_id and i.version = d.version'),
+        ('justification', 'i.subject = ''version'' and i.subject_id = d.memory_id and i.version = d.version'),
+        ('premise', 'i.subject = ''version'' and (i.subject_id, i.version) = (select j.memory_id, j.version'
+                    ' from memdb.justification j where j.tenant_id = $1 and j.justification_id = d.justification_id)'),
+        ('embedding', 'i.subject = ''version'' and i.subject_id = d.memory_id and i.version = d.version'),
+        ('embedding_cold', 'i.subject = ''version'' and i.subject_id = d.memory_id and i.version = d.version'),
+        ('embedding_queue', 'i.subject = ''version'' and i.subject_id = d.memory_id and i.version = d.version'),
+        ('assertion', 'i.subject = ''version'' and i.subject_id = d.memory_id and i.version = d.version'),
+        ('belief', 'i.subject = d.subject and i.subject_id = d.subject_id'),
+        ('edge', 'i.subject = ''memory'' and i.subject_id in (d.from_memory_id, d.to_memory_id)'
+                 ' or i.subject = ''event'' and i.subject_id = d.event_id'),
+        ('review_item', 'i.subject = ''version'' and (i.subject_id, i.version) in ((d.memory_id, d.version), (d.other_memory_id, d.other_version))'
+                        ' or i.subject = ''event'' and i.subject_id = d.event_id'),
+        ('assessment', 'i.subject = ''version'' and i.subject_id = d.memory_id and i.version = d.version'
+                       ' or i.subject = ''event'' and i.subject_id = d.event_id'))
+        w (name, condition)
+  loop
+    execute v_table.query using p_tenant, p_receipt into v_table.query;
+    v_counts := memdb._add_count(v_counts, v_table.name, v_table.query::bigint);
+  end loop;
+  -- And the reasons that versions lose which stay.
+  return memdb._add_counts(v_counts, (
+    select jsonb_build_object('justification', count(distinct j.justification_id), 'premise', count(p.ordinal))
+      from memdb.erasure_item i
+      join memdb.justification j on j.tenant_id = p_tenant and j.memory_id = i.subject_id and j.version = i.version
+      join memdb.premise p on p.tenant_id = p_tenant and p.justification_id = j.justification_id
+     where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and i.stays
+       and memdb._is_broken(p_tenant, j.justification_id)));
+end $$;
+comment on function memdb._count_erasure (integer, bigint) is 'The rows an erasure is about to delete, by table, from its list.';
+
+-- _count_kept: what an erasure found and leaves: versions with other support, events of others that were quoted.
+create or replace function memdb._count_kept (p_tenant integer, p_receipt bigint)
+  returns jsonb
+  language sql stable
+as $$
+  select jsonb_build_object('memory_version', (
+           select count(*) from memdb.erasure_item i
+            where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and i.stays),
+         'event', (
+           select count(distinct p.event_id)
+             from memdb.erasure_item i
+             join memdb.justification j on j.tenant_id = p_tenant and j.memory_id = i.subject_id and j.version = i.version
+             join memdb.premise p on p.tenant_id = p_tenant and p.justification_id = j.justification_id and p.event_id is not null
+            where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and not i.stays
+              and not exists (select from memdb.erasure_item e
+                               where e.tenant_id = p_tenant and e.subject = 'event' and e.subject_id = p.event_id)));
+$$;
+comment on function memdb._count_kept (integer, bigint) is 'What an erasure found and leaves: versions with other support, events of others that were quoted.';
+
+-- forget: forget for good what belongs to a user, session, agent, namespace, type, time, entity, or what ids name.
+--
+-- What is named must fit all that is given: p_user; p_session, your id of it; p_agent; p_namespace, with
+-- those below it; p_types of memories; p_kinds of events; p_from <= when it happened < p_to; p_entity, an id,
+-- with all that mentions it; p_event_ids; p_memory_ids; or p_everything, the whole tenant. With it goes
+-- what rests on it and on nothing else: memories, summaries, profiles, vectors, words in statistics, calls of
+-- models, the recall log, spellings of names. What has other support stays and loses that reason.
+-- p_dry_run only counts. Otherwise, when this commits, nothing of it comes back from any read; rows
+-- are deleted by continue_erasures, batch by batch. Keys of forgotten events stay forgotten. p_reason is kept: put no personal data in it.
+-- Returns one row: receipt_id (null in a dry run), state (dry_run, erasing), how many things are to be
+-- deleted, rows by table, and what is kept by table. Operators only. Raises MD001, MD102, MD106, MD207
+-- (legal hold), MD301, MD303. Cost: reads the events and memories of the tenant once, then grows with
+-- what is found; writers of the tenant wait meanwhile, about 0.1 ms a thing found.
+create or replace function memdb.forget (
+  p_tenant     integer,
+  p_user       text        default null,
+  p_session    text        default null,
+  p_agent      text        default null,
+  p_namespace  text        default null,
+  p_types      text[]      default null,
+  p_kinds      text[]      default null,
+  p_from       timestamptz default null,
+  p_to         timestamptz default null,
+  p_entity     bigint      default null,
+  p_event_ids  bigint[]    default null,
+  p_memory_ids bigint[]    default null,
+  p_everything boolean     default false,
+  p_reason     text        default null,
+  p_dry_run    boolean     default true
+)
+  returns table (receipt_id bigint, state text, remaining bigint, counts jsonb, kept jsonb)
+  language plpgsql volatile security definer rows 1
+  set search_path = pg_catalog, memdb, pg_temp
+as $$
+begin
+  perform memdb._authorize(p_tenant, true);
+  perform memdb._require_operator();
+  return query select f.* from memdb._forget(p_tenant, memdb._checked_target(p_tenant, p_user, p_session, p_agent, p_namespace,
+    p_types, p_kinds, p_from, p_to, p_entity, p_event_ids, p_memory_ids, p_everything), p_reason, coalesce(p_dry_run, true)) f;
+end $$;
+comment on function memdb.forget (integer, text, text, text, text, text[], text[], timestamptz, timestamptz, bigint, bigint[], bigint[], boolean, text, boolean) is 'Forget for good what belongs to a user, session, agent, namespace, type, time, entity, or what ids name.';
+
+-- _forget: list, count and hide what a request means; a dry run is undone.
+create or replace function memdb._forget (p_tenant integer, p_target jsonb, p_reason text, p_dry_run boolean)
+  returns table (receipt_id bigint, state text, remaining bigint, counts jsonb, kept jsonb)
+  language plpgsql volatile rows 1
+as $$
+declare
+  v_now     timestamptz;
+  v_deleted jsonb;
+begin
+  if p_dry_run then
+    v_now := memdb.current_time();
+  else
+    v_now := memdb._begin_correction(p_tenant);
+    perform pg_advisory_xact_lock(1835363435, p_tenant);
+  end if;
+  insert into memdb.erasure_receipt as r (tenant_id, target, reason, actor, salt, requested_at)
+    values (p_tenant, p_target, left(p_reason, 1000), memdb._caller(),
+            sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), v_now)
+    returning r.receipt_id into receipt_id;
+  perform memdb._list_erasure(p_tenant, receipt_id, p_target);
+  perform memdb._refuse_held(p_tenant, receipt_id, p_target);
+  counts := memdb._count_erasure(p_tenant, receipt_id);
+  kept := memdb._count_kept(p_tenant, receipt_id);
+  if p_dry_run then
+    remaining := memdb._count_listed(p_tenant, receipt_id);
+    raise exception using errcode = 'MDDRY', message = 'dry run';
+  end if;
+  v_deleted := memdb._hide_erasure(p_tenant, receipt_id, p_target, v_now);
+  v_deleted := memdb._add_counts(v_deleted, memdb._loosen_survivors(p_tenant, receipt_id, v_now));
+  perform memdb._queue_fallen(p_tenant, v_now);
+  update memdb.erasure_receipt r set counts = v_deleted, kept = _forget.kept
+   where r.tenant_id = p_tenant and r.receipt_id = _forget.receipt_id;
+  state := 'erasing';
+  remaining := memdb._count_listed(p_tenant, receipt_id);
+  return next;
+exception when sqlstate 'MDDRY' then
+  receipt_id := null;
+  state := 'dry_run';
+  return next;
+end $$;
+comment on function memdb._forget (integer, jsonb, text, boolean) is 'List, count and hide what a request means; a dry run is undone.';
