@@ -4,14 +4,33 @@
 What cannot be done inside a transaction is claimed with a lease, and done by a function of ours.
 """
 
-from collections.abc import Callable, Mapping
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
-from memdb import calls
+from memdb import calls, vector_index
 from memdb.errors import LeaseLost, MemdbError
 from memdb.life import Batch
-from memdb.pipeline.recording import Runner
+from memdb.statement import Call
 
-__all__ = ["Outside", "run_due", "run_outside"]
+__all__ = ["Outside", "Upkeep", "outside_jobs", "run_due", "run_outside"]
+
+log = logging.getLogger("memdb")
+
+Row = TypeVar("Row")
+
+
+class Runner(Protocol):
+    """Runs calls; `memdb.db.Db` and the facade do."""
+
+    def run(self, call: Call[Row]) -> Sequence[Row]:
+        """Run one call and return its rows."""
+        ...
+
+
+_LOOKED_EVERY_S = 60.0
 
 Outside = Mapping[str, Callable[[], str | None]]
 """What a worker does itself, by the name of the job; returns what a person should know of it."""
@@ -61,3 +80,49 @@ def run_outside(runner: Runner, tenant: int, worker: str, outside: Outside) -> l
             continue
         taken.append(name)
     return taken
+
+
+class Upkeep:
+    """What a worker does for the jobs of its tenant between events.
+
+    A batch of what is due in the database each time; what is done outside is looked for once a
+    minute and done on a thread of its own, so that events do not wait for an index.
+    """
+
+    def __init__(self, runner: Runner, tenant: int, worker: str, outside: Outside) -> None:
+        """Take what runs calls; nothing is done yet."""
+        self._runner = runner
+        self._tenant = tenant
+        self._worker = worker
+        self._outside = outside
+        self._looked_at = 0.0
+        self._thread: threading.Thread | None = None
+
+    def __call__(self) -> bool:
+        """Do one batch; returns whether there may be more."""
+        self._look_outside()
+        return run_due(self._runner, self._tenant, self._worker, limit=1) > 0
+
+    def _look_outside(self) -> None:
+        is_busy = self._thread is not None and self._thread.is_alive()
+        if is_busy or time.monotonic() - self._looked_at < _LOOKED_EVERY_S or not self._outside:
+            return
+        self._looked_at = time.monotonic()
+        self._thread = threading.Thread(target=self._work_outside, name="memdb-jobs", daemon=True)
+        self._thread.start()
+
+    def _work_outside(self) -> None:
+        try:
+            run_outside(self._runner, self._tenant, self._worker, self._outside)
+        except MemdbError as error:
+            log.warning("jobs: %s", error)
+
+
+def outside_jobs(dsn: str, tenant: int) -> Outside:
+    """What a worker with a direct connection can do of the jobs outside of the database."""
+
+    def build_indexes() -> str | None:
+        taken = vector_index.build(dsn, tenant)
+        return f"{len(taken)} steps of vector_index_plan" if taken else None
+
+    return {"vector_index": build_indexes}

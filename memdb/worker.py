@@ -109,7 +109,7 @@ class Worker:
         self._tenant_id = tenant_id
         self._processor = processor
         self._options = options or Options()
-        self._upkeep = tuple(upkeep)
+        self._upkeep = list(upkeep)
         self._stopping = threading.Event()
         self._idle = idle or self._sleep
         self._counting = threading.Lock()
@@ -117,6 +117,10 @@ class Worker:
         self._extended_at = 0.0
         self._since_upkeep = 0
         self._troubles = 0
+
+    def also(self, upkeep: Upkeep) -> None:
+        """Do one more kind of upkeep; to be called before `run`."""
+        self._upkeep.append(upkeep)
 
     def stop(self) -> None:
         """Ask the worker to finish what it has begun and return; may be called from anywhere."""

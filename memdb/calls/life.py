@@ -1,6 +1,7 @@
 """Tiers, fading, and the jobs that look after a tenant."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from memdb import life
 from memdb.statement import Call, arg, call, nothing
@@ -83,11 +84,11 @@ def schedule_job(
     time_zone: str = "UTC",
     timeout_seconds: int = 300,
     is_enabled: bool = True,
-) -> Call[object]:
+) -> Call[datetime]:
     """Say when a job of a tenant runs, or switch it off; returns when it runs next."""
     return call(
         "schedule_job",
-        _same,
+        _moment,
         arg("tenant", "integer", tenant),
         arg("name", "text", name),
         arg("every_seconds", "integer", every_seconds),
@@ -168,7 +169,7 @@ def unschedule_cron() -> Call[None]:
     return call("unschedule_cron", nothing)
 
 
-def _same(value: object) -> object:
+def _moment(value: datetime) -> datetime:
     return value
 
 

@@ -17,6 +17,7 @@ from memdb.bench.score import METRICS
 from memdb.client import Memory
 from memdb.commands import bench_size
 from memdb.commands.bench_cascade import cascade
+from memdb.commands.bench_fade import fade
 from memdb.commands.bench_hooks import hooks
 from memdb.commands.bench_state import statebench
 from memdb.commands.bench_write import write
@@ -37,6 +38,7 @@ def register(app: typer.Typer) -> None:
     group.command()(retrieval)
     group.command()(write)
     group.command()(cascade)
+    group.command()(fade)
     group.command()(hooks)
     group.command()(statebench)
     bench_size.add_to(group)

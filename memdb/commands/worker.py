@@ -14,6 +14,8 @@ from memdb.client import Memory
 from memdb.commands.options import DataDir, Dsn, Encoder, Json, Tenant, open_memory, settings_for
 from memdb.commands.terminal import note, out
 from memdb.db import Db
+from memdb.jobs import Upkeep as JobUpkeep
+from memdb.jobs import outside_jobs
 from memdb.locate import locate
 from memdb.notify import Notifications
 from memdb.pipeline.model_ledger import DbLedger
@@ -103,6 +105,8 @@ def _working(
         upkeep=_upkeep(db, memory, wording),
         idle=notifications.wait if notifications else None,
     )
+    outside = outside_jobs(where, memory.tenant_id)
+    one.also(JobUpkeep(db, memory.tenant_id, one.name, outside))
     try:
         with _stopped_by_signals(one.stop):
             yield one

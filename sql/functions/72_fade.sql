@@ -17,32 +17,6 @@ begin atomic
 end;
 comment on function memdb._note_uses (integer, bigint[], integer, timestamptz) is 'Append to the log of uses, for fold_uses; p_uses 0 notes a tie made or lost.';
 
--- _note_written: note what a batch means for how memories fade: known facts were learnt again, others got ties.
---
--- Appended and folded by a job: an update of what is known would make its writers wait for each other.
-create or replace function memdb._note_written (
-  p_tenant  integer,
-  p_sources memdb._memory_source[],
-  p_places  memdb._memory_place[],
-  p_now     timestamptz
-)
-  returns void
-  language plpgsql volatile
-as $$
-begin
-  if exists (select from unnest(p_places) p where p.outcome = 'confirmed') then
-    perform memdb._note_uses(p_tenant, array(select distinct p.memory_id from unnest(p_places) p where p.outcome = 'confirmed'), 1, p_now);
-  end if;
-  if exists (select from unnest(p_sources) s where s.memory_id is not null) then
-    perform memdb._note_uses(p_tenant, array(
-      select s.memory_id from unnest(p_sources) s where s.memory_id is not null
-      union
-      select p.memory_id from unnest(p_sources) s join unnest(p_places) p on p.ordinal = s.ordinal
-       where s.memory_id is not null), 0, p_now);
-  end if;
-end $$;
-comment on function memdb._note_written (integer, memdb._memory_source[], memdb._memory_place[], timestamptz) is 'Note what a batch means for how memories fade: known facts were learnt again, others got ties.';
-
 -- _note_loosened: note what was tied to the memories that fell or rose in the next correction not seen yet.
 --
 -- One correction a call; returns whether there was one. Beliefs tell: writers pay nothing for it.
