@@ -65,6 +65,19 @@ api-fuzz: $(VENV)/.dev ## Ask the service what its OpenAPI document allows, and 
 attack: $(VENV)/.dev ## Attack the walls between namespaces with 10,000 requests of a bound key
 	MEMDB_ATTACK_CALLS=$${MEMDB_ATTACK_CALLS:-10000} $(BIN)/python -m pytest tests/api/test_attack.py
 
+CONFORMANCE := .venv-conformance
+
+$(CONFORMANCE)/.done: requirements/conformance.txt pyproject.toml $(VENV)/.tools
+	test -x $(CONFORMANCE)/bin/python || $(PYTHON) -m venv $(CONFORMANCE)
+	$(UV) pip install --quiet --python $(CONFORMANCE)/bin/python --require-hashes -r $<
+	$(UV) pip install --quiet --python $(CONFORMANCE)/bin/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.PHONY: conformance
+conformance: $(CONFORMANCE)/.done ## Check the adapters beside their frameworks, and run the suites of others
+	$(CONFORMANCE)/bin/pyright -p tests/adapters/pyright.json
+	MEMDB_CONFORMANCE=1 $(CONFORMANCE)/bin/python -m pytest tests/adapters $(PYTEST_ARGS)
+
 .PHONY: lint
 lint: $(VENV)/.dev ## Check style, formatting and types
 	$(BIN)/ruff check .
@@ -88,5 +101,7 @@ requirements: $(VENV)/.tools ## Pin the newest allowed releases into requirement
 	$(COMPILE) --upgrade requirements/tools.in -o requirements/tools.txt
 	$(COMPILE) --upgrade pyproject.toml --extra embedded --extra local --extra server \
 	  -o requirements/runtime.txt
-	$(COMPILE) --upgrade pyproject.toml --all-extras -c requirements/runtime.txt \
-	  -o requirements/dev.txt
+	$(COMPILE) --upgrade pyproject.toml --extra dev --extra embedded --extra local --extra server \
+	  -c requirements/runtime.txt -o requirements/dev.txt
+	$(COMPILE) --upgrade pyproject.toml --extra dev --extra embedded --extra local --extra server \
+	  --extra conformance -o requirements/conformance.txt

@@ -19,6 +19,7 @@ from memdb.commands import (
     ingest,
     jobs,
     keys,
+    mcp,
     memories,
     models,
     schema,
@@ -71,6 +72,7 @@ app = typer.Typer(
 for group in (
     server,
     keys,
+    mcp,
     schema,
     backup,
     memories,

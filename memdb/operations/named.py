@@ -11,11 +11,11 @@ from typing import Any
 
 from memdb import calls
 from memdb.db import ask
-from memdb.errors import AccessDenied, NotAvailable
+from memdb.errors import AccessDenied, NamespaceNotFound, NotAvailable
 from memdb.items import draft
 from memdb.named import Item, SessionEvent
 from memdb.operations.encoding import ENCODER_CHANGED
-from memdb.operations.reading import recall
+from memdb.operations.reading import list_memories, recall
 from memdb.operations.writing import encode_drafts
 from memdb.scope import Scope
 from memdb.statement import Call
@@ -26,6 +26,7 @@ __all__ = [
     "Changes",
     "Name",
     "change_items",
+    "clear_namespace",
     "clear_session",
     "find_items",
     "list_items",
@@ -168,6 +169,7 @@ def search_items(
     limit: int = 10,
     offset: int = 0,
     legs: Sequence[str] | None = ("keyword", "vector"),
+    is_exact: bool = False,
     **options: Any,
 ) -> Operation[list[tuple[Item, Hit]]]:
     """Return the items under a prefix that answer a query, best first, with their hits.
@@ -175,9 +177,10 @@ def search_items(
     Recall is asked for more hits until enough of them meet the filter, or it has no more.
 
     Args:
+        is_exact: only items of the namespace itself, not of those below it.
         options: of `recall`.
     """
-    paths = yield from _paths(scope, prefix)
+    paths = yield from _paths(scope, prefix, is_exact=is_exact)
     wanted = offset + limit
     depth = max(50, 2 * wanted)
     while paths and wanted:
@@ -195,10 +198,13 @@ def search_items(
     return []
 
 
-def _paths(scope: Scope, prefix: str) -> Operation[list[str]]:
+def _paths(scope: Scope, prefix: str, *, is_exact: bool) -> Operation[list[str]]:
     """The namespaces of a prefix that hold items: recall names each."""
     root = prefix.rstrip("/")
-    paths = yield from list_namespaces(scope, prefix, limit=10_000)
+    paths = yield from list_namespaces(scope, prefix, limit=1 if is_exact else 10_000)
+    if is_exact:
+        # The empty path, which is the prefix itself, comes first.
+        paths = [path for path in paths if path == ""]
     return [f"{root}/{path}" if path else root for path in paths]
 
 
@@ -270,3 +276,24 @@ def clear_session(scope: Scope, session: str, *, namespace: str | None = None) -
         scope, [event.event_id for event in events], reason="the session was cleared"
     )
     return len(events)
+
+
+def clear_namespace(scope: Scope, namespace: str, *, reason: str) -> Operation[int]:
+    """Retract every active memory of a namespace, in steps of 1,000; returns how many."""
+    total = 0
+    while True:
+        try:
+            rows = yield from list_memories(scope, namespaces=[namespace], user=None, limit=_PAGE)
+        except NamespaceNotFound:
+            return total
+        ids = [row.memory_id for row in rows]
+
+        def body(ids: Sequence[int] = tuple(ids)) -> Generator[Call[Any], Any, None]:
+            for memory_id in ids:
+                yield from ask(calls.retract_memory(scope.tenant_id, memory_id, reason))
+
+        if ids:
+            yield from transact(body)
+        total += len(ids)
+        if len(rows) < _PAGE:
+            return total
