@@ -10,6 +10,7 @@ __all__ = [
     "FieldChange",
     "Finding",
     "OpenConflict",
+    "PremiseNow",
     "Rederivation",
     "ReplayStep",
     "Resolution",
@@ -175,6 +176,24 @@ class Rederivation:
     depth: int | None
     attempts: int
     leased_until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PremiseNow:
+    """What a fallen memory stood on: `state` is same, changed, out, waiting or hidden.
+
+    Of what was changed, ids and `text` are those of what took its place, and `before` is what it
+    said when the memory was derived from it.
+    """
+
+    state: str
+    event_id: int | None
+    memory_id: int | None
+    version: int | None
+    text: str | None
+    before: str | None
+    speaker: str | None
+    occurred_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,11 +118,13 @@ from memdb.calls.read import (
     recall,
 )
 from memdb.calls.review import (
+    ask_rederivations,
     claim_rederivations,
     complete_rederivations,
     decide_review,
     fail_rederivation,
     open_conflicts,
+    rederivation_material,
     reopen_review,
     resolve_conflict,
 )
@@ -172,6 +174,7 @@ __all__ = [
     "add_premises",
     "append_events",
     "archive_memories",
+    "ask_rederivations",
     "build_context",
     "check_consistency",
     "claim_events",
@@ -255,6 +258,7 @@ __all__ = [
     "record_memories",
     "record_model_call",
     "record_summary",
+    "rederivation_material",
     "refresh_topics",
     "register_embedding_model",
     "relate_memories",

@@ -8,11 +8,13 @@ from memdb.types import TruthChange
 from memdb.wire import as_jsonb
 
 __all__ = [
+    "ask_rederivations",
     "claim_rederivations",
     "complete_rederivations",
     "decide_review",
     "fail_rederivation",
     "open_conflicts",
+    "rederivation_material",
     "reopen_review",
     "resolve_conflict",
 ]
@@ -110,4 +112,25 @@ def fail_rederivation(tenant: int, worker: str, memory: int, error: str) -> Call
         arg("worker", "text", worker),
         arg("memory", "bigint", memory),
         arg("error", "text", error),
+    )
+
+
+def ask_rederivations(tenant: int, worker: str, memory_ids: Sequence[int]) -> Call[int]:
+    """Hand claimed memories to people: no model is there, or none can tell."""
+    return call(
+        "ask_rederivations",
+        int,
+        arg("tenant", "integer", tenant),
+        arg("worker", "text", worker),
+        arg("memory_ids", "bigint[]", memory_ids),
+    )
+
+
+def rederivation_material(tenant: int, memory: int) -> Call[t.PremiseNow]:
+    """Return what a fallen memory stood on, and what that says by now."""
+    return call(
+        "rederivation_material",
+        t.PremiseNow,
+        arg("tenant", "integer", tenant),
+        arg("memory", "bigint", memory),
     )

@@ -21,15 +21,17 @@ from memdb.notify import Notifications
 from memdb.pipeline.model_ledger import DbLedger
 from memdb.pipeline.model_stages import chat_model, model_stages
 from memdb.pipeline.process import Pipeline
+from memdb.pipeline.rederive import ModelThinking, Thinking, rederive_due
 from memdb.pipeline.summaries import ModelWording, Wording, write_due_summaries
 from memdb.settings import Settings
-from memdb.worker import Options, Totals, Upkeep, Worker
+from memdb.worker import Options, Totals, Upkeep, Worker, worker_name
 
 __all__ = ["register"]
 
 _FOLDED_AT_ONCE = 5_000
 _ENCODED_AT_ONCE = 64
 _SUMMARIES_AT_ONCE = 5
+_ASKED_AT_ONCE = 100
 
 
 def register(app: typer.Typer) -> None:
@@ -96,13 +98,14 @@ def _working(
     ledger = DbLedger(db, memory.tenant_id)
     stages = model_stages(model, ledger) if model else None
     wording = ModelWording(model, ledger) if model else None
+    thinking = ModelThinking(model, ledger) if model else None
     pipeline = Pipeline(db, memory.tenant_id, stages, encoder=memory.encoder)
     one = Worker(
         db,
         memory.tenant_id,
         pipeline,
         options=options,
-        upkeep=_upkeep(db, memory, wording),
+        upkeep=_upkeep(db, memory, wording, thinking),
         idle=notifications.wait if notifications else None,
     )
     outside = outside_jobs(where, memory.tenant_id)
@@ -118,8 +121,11 @@ def _working(
         db.close()
 
 
-def _upkeep(db: Db, memory: Memory, wording: Wording | None) -> list[Upkeep]:
-    """What a worker does beside: statistics, vectors, running summaries."""
+def _upkeep(
+    db: Db, memory: Memory, wording: Wording | None, thinking: Thinking | None
+) -> list[Upkeep]:
+    """What a worker does beside: statistics, vectors, running summaries, what has fallen."""
+    name = worker_name()
 
     def fold() -> bool:
         return db.run(calls.fold_keyword_stats(memory.tenant_id, _FOLDED_AT_ONCE))[0] > 0
@@ -132,7 +138,11 @@ def _upkeep(db: Db, memory: Memory, wording: Wording | None) -> list[Upkeep]:
         limit = 1 if wording else _SUMMARIES_AT_ONCE
         return len(write_due_summaries(db, memory.tenant_id, wording, limit=limit)) > 0
 
-    return [fold, embed, summarise]
+    def rederive() -> bool:
+        limit = 1 if thinking else _ASKED_AT_ONCE
+        return len(rederive_due(db, memory.tenant_id, name, thinking, limit=limit)) > 0
+
+    return [fold, embed, summarise, rederive]
 
 
 @contextlib.contextmanager

@@ -145,7 +145,9 @@ comment on function memdb._lock_known (integer, memdb._memory_item[]) is 'Lock t
 
 -- _has_justification: whether a version already rests on exactly these premises.
 --
--- p_premises: event ids, and memory ids negated, in ascending order. Cost: the justifications of one memory.
+-- p_premises: event ids, and memory ids negated, in ascending order, then in that order the versions
+-- of the memories, 0 for an event: the same words on a later version are a further reason. Cost: the
+-- justifications of one memory.
 create or replace function memdb._has_justification (
   p_tenant   integer,
   p_memory   bigint,
@@ -158,7 +160,9 @@ begin atomic
   select exists (
     select from memdb.justification j
      where j.tenant_id = p_tenant and j.memory_id = p_memory and j.version = p_version
-       and p_premises = (select array_agg(coalesce(p.event_id, -p.memory_id) order by coalesce(p.event_id, -p.memory_id))
+       and p_premises = (select array_agg(coalesce(p.event_id, -p.memory_id) order by coalesce(p.event_id, -p.memory_id), p.memory_version)
+                             || array_agg(coalesce(p.memory_version, 0)::bigint
+                                          order by coalesce(p.event_id, -p.memory_id), p.memory_version)
                            from memdb.premise p
                           where p.tenant_id = p_tenant and p.justification_id = j.justification_id));
 end;
@@ -192,7 +196,9 @@ begin atomic
            and m.external_id is null and m.content_hash = i.content_hash and m.user_id is not distinct from i.user_id) m
   ), placed as (
     select k.*, row_number() over same = 1 as is_first, first_value(k.content_hash) over same as first_hash,
-           (select array_agg(coalesce(s.event_id, -s.memory_id) order by coalesce(s.event_id, -s.memory_id))
+           (select array_agg(coalesce(s.event_id, -s.memory_id) order by coalesce(s.event_id, -s.memory_id), s.memory_version)
+                   || array_agg(coalesce(s.memory_version, 0)::bigint
+                                order by coalesce(s.event_id, -s.memory_id), s.memory_version)
               from unnest(p_sources) s where s.ordinal = k.ordinal) as premises
       from known k
     window same as (partition by k.memory_id order by k.ordinal)

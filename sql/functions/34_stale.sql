@@ -219,3 +219,99 @@ begin
   return 'review';
 end $$;
 comment on function memdb.fail_rederivation (integer, text, bigint, text) is 'Give a claimed memory back with the reason; after too many attempts a person is asked.';
+
+-- _premise_now: what took the place of a premise: an event, or a version of a memory.
+create or replace function memdb._premise_now (p_tenant integer, p_event bigint, p_memory bigint, p_version integer)
+  returns table (state text, event_id bigint, memory_id bigint, version integer, text text, before text, speaker text,
+                 occurred_at timestamptz, namespace_id integer)
+  language sql stable rows 1
+begin atomic
+  select case when b.status is null then 'same' when c.event_id is not null then 'changed' else 'out' end,
+         coalesce(c.event_id, e.event_id), null::bigint, null::integer, coalesce(c.text, e.text), e.text, e.speaker, e.occurred_at,
+         e.namespace_id
+    from memdb.event e
+    left join memdb.belief b on b.tenant_id = p_tenant and b.subject = 'event' and b.subject_id = e.event_id and b.to_at is null
+    left join lateral (
+      select c.event_id, c.text from memdb.event c
+       where c.tenant_id = p_tenant and c.parent_event_id = e.event_id and c.kind = 'correction'
+         and c.namespace_id = e.namespace_id and b.status = 'corrected'
+         and not exists (select from memdb.belief x where x.tenant_id = p_tenant and x.subject = 'event' and x.subject_id = c.event_id
+                                                      and x.to_at is null)
+       order by c.event_id desc limit 1) c on true
+   where e.tenant_id = p_tenant and e.event_id = p_event
+  union all
+  select case when m.status <> 'active' and exists (select from memdb.rederivation d
+                                                     where d.tenant_id = p_tenant and d.memory_id = m.memory_id) then 'waiting'
+              when m.status <> 'active' then 'out' when m.version <> p_version then 'changed' else 'same' end,
+         null, m.memory_id, m.version, v.text, o.text, null, m.occurred_at, m.namespace_id
+    from memdb.memory m
+    join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
+    join memdb.memory_version o on o.tenant_id = p_tenant and o.memory_id = m.memory_id and o.version = p_version
+   where m.tenant_id = p_tenant and m.memory_id = p_memory;
+end;
+comment on function memdb._premise_now (integer, bigint, bigint, integer) is 'What took the place of a premise: an event, or a version of a memory.';
+
+-- rederivation_material: what a fallen memory stood on, and what that says by now.
+--
+-- One row per premise of the justification it stood on. state is same, changed (the event was
+-- corrected, the memory superseded: ids and text are those of what took its place, before is what
+-- was said), out (nothing took its place), waiting (it has fallen and is to be derived again itself)
+-- or hidden (it lies where the caller may not read; nothing is told of it). No rows where the memory
+-- is not waiting for a model, or not the caller's to write. Raises MD301. Cost: its premises, by key.
+create or replace function memdb.rederivation_material (p_tenant integer, p_memory bigint)
+  returns table (state text, event_id bigint, memory_id bigint, version integer, text text, before text, speaker text,
+                 occurred_at timestamptz)
+  language plpgsql stable security definer rows 5
+  set search_path = pg_catalog, memdb, pg_temp
+as $$
+declare
+  v_write integer[];
+  v_read  integer[];
+begin
+  perform memdb._authorize(p_tenant, true);
+  v_write := memdb._namespaces_granted(p_tenant, true);
+  v_read  := memdb._readable(p_tenant, null, null);
+  return query
+    select case when not s.is_readable then 'hidden' else s.state end,
+           case when s.is_readable then s.event_id end, case when s.is_readable then s.memory_id end,
+           case when s.is_readable then s.version end, case when s.is_readable then s.text end,
+           case when s.is_readable and s.state = 'changed' then s.before end,
+           case when s.is_readable then s.speaker end, case when s.is_readable then s.occurred_at end
+      from memdb.rederivation d
+      join memdb.justification j on j.tenant_id = p_tenant and j.memory_id = d.memory_id and j.version = d.version and j.supports
+      join memdb.premise p on p.tenant_id = p_tenant and p.justification_id = j.justification_id
+      cross join lateral (
+        select n.state, n.event_id, n.memory_id, n.version, n.text, n.before, n.speaker, n.occurred_at,
+               v_read is null or n.namespace_id = any (v_read) as is_readable
+          from memdb._premise_now(p_tenant, p.event_id, p.memory_id, p.memory_version) n) s
+     where d.tenant_id = p_tenant and d.memory_id = p_memory and (v_write is null or d.namespace_id = any (v_write))
+     order by p.ordinal;
+end $$;
+comment on function memdb.rederivation_material (integer, bigint) is 'What a fallen memory stood on, and what that says by now.';
+
+-- ask_rederivations: hand claimed memories to people: no model is there, or none can tell.
+--
+-- Takes them off the list and opens a review item of kind stale for each. Returns how many were
+-- taken off. Raises MD204 where another worker holds one by now, MD301.
+create or replace function memdb.ask_rederivations (
+  p_tenant     integer,
+  p_worker     text,
+  p_memory_ids bigint[]
+)
+  returns integer
+  language plpgsql volatile security definer
+  set search_path = pg_catalog, memdb, pg_temp
+as $$
+declare
+  v_done bigint[];
+begin
+  perform memdb._authorize(p_tenant, true);
+  perform memdb._own_rederivation(p_tenant, p_worker, p_memory_ids);
+  with done as (
+    delete from memdb.rederivation d where d.tenant_id = p_tenant and d.memory_id = any (p_memory_ids)
+    returning d.memory_id)
+  select coalesce(array_agg(d.memory_id), '{}') into v_done from done d;
+  perform memdb._open_stale_reviews(p_tenant, v_done, memdb.current_time());
+  return cardinality(v_done);
+end $$;
+comment on function memdb.ask_rederivations (integer, text, bigint[]) is 'Hand claimed memories to people: no model is there, or none can tell.';

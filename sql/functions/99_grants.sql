@@ -84,7 +84,7 @@ begin
         -- writing
         ('add_premises', 'memdb_writer'), ('append_events', 'memdb_writer'), ('claim_events', 'memdb_writer'),
         ('claim_rederivations', 'memdb_writer'), ('complete_rederivations', 'memdb_writer'),
-        ('fail_rederivation', 'memdb_writer'), ('rollback_memory', 'memdb_writer'),
+        ('fail_rederivation', 'memdb_writer'), ('ask_rederivations', 'memdb_writer'), ('rederivation_material', 'memdb_writer'), ('rollback_memory', 'memdb_writer'),
         ('decide_review', 'memdb_writer'), ('reopen_review', 'memdb_writer'), ('resolve_conflict', 'memdb_writer'),
         ('find_candidates', 'memdb_writer'), ('hold_truth', 'memdb_writer'), ('_candidates', 'memdb_writer'), ('record_assertions', 'memdb_writer'),
         ('record_assessments', 'memdb_writer'), ('request_reviews', 'memdb_writer'),

@@ -127,3 +127,57 @@ def test_arguments_are_checked(world, refuses):
     for worker, limit, seconds in (("", 1, 1), ("w", 0, 1), ("w", 1, 0), ("w", 1001, 1)):
         with refuses("MD001"):
             world.call("claim_rederivations", worker, limit, seconds)
+
+
+def test_the_material_says_what_became_of_each_premise(world):
+    world.call("set_policy", "when_stale", '"derive"')
+    kept, corrected, gone = (world.event(text) for text in ("kept", "as heard", "gone"))
+    old, fallen = (world.memory(text, on_event(gone)) for text in ("old", "fallen"))
+    sources = [on_event(event) for event in (kept, corrected, gone)]
+    memory = world.memory("all", *sources, on_memory(old), on_memory(fallen), method="model")
+    world.call("retract_event", gone)
+    world.call("correct_event", corrected, "as meant")
+    item = {"text": "old, said anew", "sources": [on_event(kept)], "method": "model"}
+    world.call("supersede_memory", old, 1, item)
+    rows = world.call("rederivation_material", memory)
+    assert [(row.state, row.text, row.before) for row in rows] == [
+        ("same", "kept", None),
+        ("changed", "as meant", "as heard"),
+        ("out", "gone", None),
+        ("changed", "old, said anew", "old"),
+        ("waiting", "fallen", None),
+    ]
+    assert (rows[3].memory_id, rows[3].version) == (old, 2)
+    assert world.call("rederivation_material", old) == []
+
+
+def test_what_may_not_be_read_is_hidden_in_the_material(world, app_role, as_role):
+    world.call("set_policy", "when_stale", '"derive"')
+    secret = {"kind": "observation", "text": "the secret", "namespace": "secret"}
+    event = world.call("append_events", [secret])[0].event_id
+    memory = world.memory("in the open", on_event(event), namespace="default")
+    world.call("retract_event", event)
+    with as_role(app_role(world.tenant, namespaces=["default"])):
+        (row,) = world.call("rederivation_material", memory)
+    assert tuple(row) == ("hidden", *[None] * 7)
+
+
+def test_a_claimed_task_may_be_handed_to_a_person(world, fallen, refuses):
+    world.call("claim_rederivations", "w1")
+    with refuses("MD204"):
+        world.db.execute("select memdb.ask_rederivations(%s, 'w2', %s)", [world.tenant, fallen])
+    done = world.db.execute(
+        "select memdb.ask_rederivations(%s, 'w1', %s)", [world.tenant, fallen]
+    ).fetchone()
+    assert (done[0], tasks(world)) == (2, [])
+    assert [item.memory_id for item in world.call("review_items")] == fallen
+
+
+def test_the_same_words_on_a_later_version_are_a_further_reason(world, fallen):
+    one, two = fallen
+    item = {"text": "one, thought again", "sources": [on_event(world.event())], "method": "model"}
+    world.call("supersede_memory", one, 1, item)
+    assert world.memory("two", on_memory(one, version=1)) == two
+    assert world.status()[two] == "stale"
+    assert world.memory("two", on_memory(one)) == two
+    assert world.status()[two] == "active"
