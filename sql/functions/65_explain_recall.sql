@@ -164,7 +164,8 @@ comment on function memdb._recall_fate (integer, bigint, text, boolean, text[], 
 --   unmatched   no word of the query in it, and no vector to compare
 --   depth       it matches, but lies beyond the depth of every leg: 50 hits, or p_k
 --   cut         ranked, but below p_k
--- In the last two, rank and score are its own where it takes no more than 50 hits to reach it,
+--   collapsed   into the hit of that rank, which says the same
+-- In unmatched and cut, rank and score are its own where it takes no more than 50 hits to reach it,
 -- else those it would have if 1,000 were asked for. reason says it in words. Writes no log.
 -- Content comes under the caller's own row security. Raises as recall. Cost: that of recall; with
 -- p_expected missing, of up to two more, one of them for 1,000 hits.
@@ -199,6 +200,7 @@ create or replace function memdb.explain_recall (
 as $$
 declare
   v_hits  jsonb;
+  v_hit   jsonb;
   v_deep  record;
   v_fate  record;
   v_depth integer;
@@ -218,6 +220,17 @@ begin
              array(select i.version from hit i order by i.rank), p_as_of_belief, p_as_of_world) f on f.memory_id = h.memory_id
      order by h.rank;
   if p_expected is null or v_hits @> jsonb_build_array(jsonb_build_object('memory_id', p_expected)) then
+    return;
+  end if;
+  select h.item into v_hit from jsonb_array_elements(v_hits) h (item)
+   where h.item #> '{legs,collapsed,memory_ids}' @> to_jsonb(p_expected);
+  if found then
+    return query
+      select (v_hit ->> 'rank')::integer, p_expected, m.version, null::bigint, null::real, v.text, '{}'::jsonb, '{}'::jsonb, true, 'collapsed',
+             format('memory %s says the same and is sourced as well or better', v_hit ->> 'memory_id')
+        from memdb.memory m
+        join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
+       where m.tenant_id = p_tenant and m.memory_id = p_expected;
     return;
   end if;
   v_fate := memdb._recall_fate(p_tenant, p_expected, p_query, p_vector is not null, p_namespaces, p_user, p_agent, p_session,

@@ -153,7 +153,7 @@ def many(world: Rows, count: int) -> dict[str, int]:
           insert into memdb.memory_version (tenant_id, memory_id, version, namespace_id, text,
                                             metadata, recorded_at)
             select %(tenant)s, n.memory_id, 1, %(namespace)s,
-                   'tea ' || repeat('word ', (n.n %% 7)::integer) || 'x' || n.n %% 11,
+                   'tea ' || repeat('word ', (n.n %% 7)::integer) || 'x' || n.n %% 11 || ' ' || n.n,
                    case when n.n %% 100 = 0 then '{"marked": true}'::jsonb else '{}' end,
                    '2026-01-01'
               from numbered n),

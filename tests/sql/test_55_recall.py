@@ -112,7 +112,7 @@ def test_a_memory_may_be_the_source(store):
 
 def test_the_same_call_gives_the_same_answer(store):
     for number in range(30):
-        store.remember(f"tea number {number % 3}", external_id=str(number))
+        store.remember(f"tea number {number}", external_id=str(number))
     first = store.recall("tea", k=20, log=False)
     assert [tuple(r) for r in first] == [tuple(r) for r in store.recall("tea", k=20, log=False)]
     assert [r.rank for r in first] == list(range(1, 21))
@@ -521,6 +521,6 @@ def test_a_namespace_weighs_what_the_agents_grant_says(store):
 
 
 def test_importance_decides_between_equals(store):
-    low = store.remember("tea at noon", importance=1, external_id="1")
-    high = store.remember("tea at noon", importance=9, external_id="2")
+    low = store.remember("tea at noon 1", importance=1, external_id="1")
+    high = store.remember("tea at noon 2", importance=9, external_id="2")
     assert store.found("tea noon") == [high, low]
