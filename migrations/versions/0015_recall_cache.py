@@ -2,8 +2,8 @@
 
 from memdb.migrate import forward_only, run_revision
 
-revision = "0014"
-down_revision = "0013"
+revision = "0015"
+down_revision = "0014"
 
 
 def upgrade() -> None:

@@ -1,4 +1,4 @@
--- 0014_recall_cache: a cache of recalls, and near-duplicates among hits.
+-- 0015_recall_cache: a cache of recalls, and near-duplicates among hits.
 
 create type memdb._recall_hit as (memory_id bigint, version integer, event_id bigint, score real, legs jsonb);
 comment on type memdb._recall_hit is 'A hit of recall on its way through the ranking, as ids and numbers.';
