@@ -187,12 +187,15 @@ create or replace function memdb._window_scores (
 )
   language plpgsql stable
 as $$
+declare
+  v_any tsquery := memdb._any_term(p_terms)::tsquery;
 begin
   with row as materialized (
     select r.place, r.number, v.*
       from unnest(p_memory_ids, p_versions, p_places) with ordinality r (memory_id, version, place, number)
       cross join lateral (
-        select setweight(v.keyword, 'A', p_terms) as keyword, 3 as scope,
+        -- Most neighbours hold none of the terms: their lexemes need not be taken apart.
+        select case when v.keyword @@ v_any then setweight(v.keyword, 'A', p_terms) end as keyword, 3 as scope,
                v.event_id, right(rtrim(right(v.text, 20), E' \t\r\n'), 1) in ('?', '？') as asks
           from memdb.memory_version v
          where v.tenant_id = p_tenant and v.memory_id = r.memory_id and v.version = r.version
