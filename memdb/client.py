@@ -331,7 +331,12 @@ class Memory(_Client):
             with self._opening:
                 if not self._is_open:
                     self._db = self._db or self._connect()
-                    self._drive(start(self._scope))
+                    try:
+                        self._drive(start(self._scope))
+                    except BaseException:
+                        # Nobody would close what is open but did not get as far as being used.
+                        self.close()
+                        raise
                     self._is_open = True
         return self
 
@@ -509,7 +514,11 @@ class AsyncMemory(_Client):
             async with self._opening:
                 if not self._is_open:
                     self._db = self._db or await self._connect()
-                    await self._drive(start(self._scope))
+                    try:
+                        await self._drive(start(self._scope))
+                    except BaseException:
+                        await self.close()
+                        raise
                     self._is_open = True
         return self
 

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from memdb.errors import InvalidArgument
-from memdb.wire import check_text, check_time
+from memdb.wire import check_text, check_time, whole
 
 __all__ = ["Call", "Item", "Param", "arg", "call", "json_object", "nothing"]
 
@@ -40,13 +40,16 @@ def arg(name: str, type_: str, value: object) -> Param:
     """Return one argument, every text in it checked.
 
     Raises: InvalidArgument: a text PostgreSQL cannot store, a text where a list of them belongs,
-    or a truth value for a number (MD001). InvalidTime: a time without a time zone (MD006).
+    a truth value for a number, or something else for a whole one (MD001). InvalidTime: a time
+    without a time zone (MD006).
     """
     match value:
         case str() if type_ == "text[]":
             raise InvalidArgument("this is a list of texts", detail={"field": name})
-        case bool() if type_ in ("integer", "bigint", "real"):
+        case bool() if type_ == "real":
             raise InvalidArgument("this is a number", detail={"field": name})
+        case _ if type_ in ("integer", "bigint"):
+            value = None if value is None else whole(value, name)
         case str():
             check_text(value, field=name)
         case datetime():

@@ -7,16 +7,17 @@ would no longer be what the source said.
 
 import json
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
-from typing import Any, cast
+from typing import Any, SupportsIndex, cast
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
 from memdb.errors import InvalidArgument, InvalidTime, VectorMismatch
 
-__all__ = ["array_text", "as_batch", "as_jsonb", "check_text", "check_time", "vector_text"]
+__all__ = ["array_text", "as_batch", "as_jsonb", "check_text", "check_time", "vector_text", "whole"]
 
 # About 3,600 digits: Python writes 4,300, and no number that means something has as many.
 _LONGEST_INT_BITS = 12_000
@@ -105,6 +106,19 @@ def _numbers(vector: Iterable[float], place: Mapping[str, object]) -> str:
             "a vector holds NaN or infinity", hint="Encode the text again.", detail=place
         )
     return ",".join([f"{number:.7g}" for number in numbers])
+
+
+def whole(value: object, field: str) -> int:
+    """Return a number that counts something as an int.
+
+    Raises: InvalidArgument: it is none (MD001).
+    """
+    try:
+        if not isinstance(value, bool):
+            return operator.index(cast("SupportsIndex", value))
+    except TypeError:
+        pass
+    raise InvalidArgument("this is a whole number", detail={"field": field})
 
 
 def as_batch(value: object) -> Sequence[Any]:

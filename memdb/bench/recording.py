@@ -12,7 +12,7 @@ With the graph for Cypher on, both keep it in step by the same triggers.
 import json
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
@@ -85,14 +85,14 @@ def measure_recording(
 
 
 @contextmanager
-def _connect(dsn: str) -> Iterator[_Session]:
+def _connect(dsn: str) -> Generator[_Session]:
     with psycopg.connect(dsn, autocommit=True, application_name="memdb bench") as session:
         session.execute(files("memdb.bench").joinpath("writing.sql").read_bytes())
         yield session
 
 
 @contextmanager
-def _graph(session: _Session, on: bool) -> Iterator[None]:
+def _graph(session: _Session, on: bool) -> Generator[None]:
     row = session.execute("select memdb.switch_graph(%s)", [on]).fetchone()
     was_switched = row is not None and row[0]
     try:

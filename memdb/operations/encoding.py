@@ -8,7 +8,7 @@ from memdb.errors import MemoryNotFound, ModelConflict, ModelNotFound, VectorMis
 from memdb.scope import Scope, enqueue_missing
 from memdb.steps import Encode, Operation, offload, run
 from memdb.types import PendingEmbedding
-from memdb.wire import vector_text
+from memdb.wire import vector_text, whole
 
 __all__ = ["ENCODER_CHANGED", "embed_pending", "encode_passages", "encode_query"]
 
@@ -71,16 +71,17 @@ def embed_pending(
             waiting, because they were recorded before the encoder was known or failed for good.
         progress: called with the number encoded so far.
 
-    Raises: what the encoder raises if it is out of reach for now; what was done until then is
-    kept, and the rest is tried again later.
+    Raises: InvalidInput (MD001); what the encoder raises if it is out of reach for now: what was
+    done until then is kept, and the rest is tried again later.
     """
+    most = None if max_items is None else whole(max_items, "max_items")
     if scope.encoder is None:
         return 0
     if include_missing:
         yield from enqueue_missing(scope.tenant_id, scope.encoder.name)
     done = 0
-    while max_items is None or done < max_items:
-        limit = _BATCH if max_items is None else min(_BATCH, max_items - done)
+    while most is None or done < most:
+        limit = _BATCH if most is None else min(_BATCH, most - done)
         call = calls.pending_embeddings(scope.tenant_id, scope.encoder.name, limit)
         pending = yield from run(call)
         if not pending:

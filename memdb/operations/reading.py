@@ -19,6 +19,7 @@ from memdb.scope import Scope
 from memdb.statement import Call
 from memdb.steps import Operation, Run, offload, run
 from memdb.types import HealthMetric, Hit, MemoryRow, RecallResult, RecallRow
+from memdb.wire import whole
 
 __all__ = ["get", "health", "list_memories", "recall", "why"]
 
@@ -101,6 +102,8 @@ def recall(
     started = perf_counter()
     if not isinstance(cast(object, query), str):
         raise InvalidArgument("a query is a text", detail={"field": "query"})
+    k, offset, pool = whole(k, "k"), whole(offset, "offset"), whole(pool, "pool")
+    budget_ms = None if budget_ms is None else whole(budget_ms, "budget_ms")
     degraded: list[str] = []
     if conversation is not None and not is_blank(query):
         query = yield from _folded(scope, query, conversation, agent, rewriter, degraded)

@@ -104,6 +104,7 @@ def remember(
     language: str | None = None,
     importance: float | None = None,
     confidence: float | None = None,
+    trust: float | None = None,
     tier: str | None = None,
     is_pinned: bool | None = None,
     valid_from: datetime | str | None = None,
@@ -126,11 +127,12 @@ def remember(
             summary.
         sources: the events or memories it rests on: what memdb returned, event ids, or mappings
             `{event_id, quote}`. Without sources an event of kind observation is written with it,
-            which `session`, `time_zone`, `key` and `kind` belong to.
+            which `session`, `time_zone`, `key`, `kind` and `trust` belong to.
         external_id: your own id: the same content again changes nothing, other content becomes
             a new version.
         heading: words found and encoded with the text but not shown; default: date and speaker.
         importance: 0 to 10, default 5. confidence: 0 to 1, default 1.
+        trust: how far its source is to be believed, 0 to 1, default 1; with `sources`, theirs.
         tier: working, short_term or long_term, the default.
         valid_from, valid_to: when it is true in the world; default: always.
         method: how it was derived: verbatim (the default), template, rule, model, merge, summary,

@@ -231,11 +231,14 @@ begin atomic
         on e.tenant_id = p_tenant and e.namespace_id = n.namespace_id and e.idempotency_key = i.key
     window same as (partition by n.namespace_id, i.key is null, coalesce(i.key, i.ordinal::text) order by i.ordinal)
   ), numbered as materialized (
-    select i.*, case when i.is_fresh then nextval('memdb.event_event_id_seq') else i.known_id end as id,
-           case when i.is_fresh and i.session_id is not null then
-             (i.next_sequence - 1 + count(*) filter (where i.is_fresh) over (partition by i.session_id order by i.ordinal))::integer
-             else i.known_sequence end as place
-      from item i
+    -- Ids are drawn in the order of the batch, whatever the windows were sorted by.
+    select o.*, case when o.is_fresh then nextval('memdb.event_event_id_seq') else o.known_id end as id
+      from (select i.*, case when i.is_fresh and i.session_id is not null then
+                     (i.next_sequence - 1 + count(*) filter (where i.is_fresh) over (partition by i.session_id order by i.ordinal))::integer
+                     else i.known_sequence end as place
+              from item i
+             order by i.ordinal
+            offset 0) o
   ), ids as materialized (
     select array_agg(coalesce(n.id, 0) order by n.ordinal) as id, array_agg(coalesce(n.place, 0) order by n.ordinal) as place,
            array_agg(n.first_ordinal + 1 order by n.ordinal) as first

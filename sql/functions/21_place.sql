@@ -172,7 +172,7 @@ comment on function memdb._has_justification (integer, bigint, integer, bigint[]
 --
 -- created: the memory is in p_new. versioned: known external_id, other content. confirmed: known
 -- fact, further justification. unchanged: the same fact with the same sources, or the same
--- external_id with the same content. Raises MD201 where one batch gives one external_id two
+-- external_id with the same content, whether the memory has it already or an item before it brings it. Raises MD201 where one batch gives one external_id two
 -- contents, MD205 where a less trusted source would replace a more trusted one.
 create or replace function memdb._place_memories (
   p_tenant  integer,
@@ -202,16 +202,19 @@ begin atomic
               from unnest(p_sources) s where s.ordinal = k.ordinal) as premises
       from known k
     window same as (partition by k.memory_id order by k.ordinal)
+  ), told as (
+    select p.*, row_number() over (partition by p.memory_id, p.premises order by p.ordinal) > 1 as is_repeated from placed p
   ), judged as (
     select p.*, case
              when p.memory_id = any (p_new) and p.is_first then 'created'
-             when p.known_hash <> p.content_hash then 'versioned'
-             when p.external_id is not null and p.status = 'active' then 'unchanged'
+             when p.known_hash <> p.content_hash and p.is_first then 'versioned'
+             when p.external_id is not null and (p.status = 'active' or p.known_hash <> p.content_hash) then 'unchanged'
+             when p.is_repeated then 'unchanged'
              when p.memory_id <> all (p_new) and memdb._has_justification(p_tenant, p.memory_id, p.version, p.premises) then 'unchanged'
              else 'confirmed' end as outcome
-      from placed p
+      from told p
   )
-  select (j.ordinal, j.memory_id, j.version + (j.outcome = 'versioned')::integer, j.outcome)::memdb._memory_place
+  select (j.ordinal, j.memory_id, j.version + (j.known_hash <> j.content_hash)::integer, j.outcome)::memdb._memory_place
     from judged j
    where case
      when j.first_hash <> j.content_hash then

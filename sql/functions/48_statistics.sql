@@ -23,9 +23,12 @@ create or replace function memdb.fold_keyword_stats (
   returns integer
   language plpgsql volatile security definer
   set search_path = pg_catalog, memdb, pg_temp
+  -- Every look-up is by key; a table not analyzed yet looks small enough to read whole, for each row.
+  set enable_seqscan = off
 as $$
 declare
   v_now        timestamptz;
+  v_taken      bigint[];
   v_namespaces integer[];
   v_lexemes    text[];
 begin
@@ -35,12 +38,14 @@ begin
   -- version away could be folded before the row that brought it, and counts fall below zero.
   perform pg_advisory_xact_lock(1835363435, p_tenant);
   v_now := memdb.current_time();
+  -- Joined by key, not compared with an array: where the table looked small each of its rows would go
+  -- through the whole array.
+  v_taken := array(select f.queue_id from memdb.keyword_queue f where f.tenant_id = p_tenant
+                    order by f.queue_id limit p_limit for update skip locked);
   with taken as (
-    -- An array runs once; as a join the limit would start anew for every outer row.
     delete from memdb.keyword_queue q
-     where q.tenant_id = p_tenant
-       and q.ctid = any (array(select f.ctid from memdb.keyword_queue f where f.tenant_id = p_tenant
-                                order by f.queue_id limit p_limit for update skip locked))
+     using unnest(v_taken) f (queue_id)
+     where q.tenant_id = p_tenant and q.queue_id = f.queue_id
     returning q.queue_id, q.namespace_id, q.memory_id, q.version, q.lexemes, q.sign),
   document as materialized (
     select t.queue_id, t.namespace_id, t.sign, t.lexemes, v.keyword, w.length

@@ -82,6 +82,19 @@ def test_what_nests_deeply_is_kept_or_refused(memory: Memory, depth: int) -> Non
     assert memory.get(ref.memory_id).metadata == nested(depth)
 
 
+@pytest.mark.parametrize("number", [1.5, "x", "5", True, [1], b"1"], ids=repr)
+def test_what_counts_nothing_is_refused(memory: Memory, number: Any) -> None:
+    for call in (
+        lambda: memory.recall("tea", k=number),
+        lambda: memory.recall("tea", hops=number),
+        lambda: memory.list(limit=number),
+        lambda: memory.embed_pending(max_items=number),
+    ):
+        with pytest.raises(errors.InvalidArgument) as caught:
+            call()
+        assert caught.value.detail["field"]
+
+
 NO_VECTORS = [
     *([], [1.0], [0.0] * 32, [math.nan] * 32, [math.inf] * 32, [1e300] * 32, [10**400] * 32),
     *([None] * 32, ["a"] * 32, [[1.0]] * 32, 5, "x", "[1,2]", {"a": 1}),

@@ -468,3 +468,29 @@ def test_help_shows_self_and_the_result() -> None:
 def test_a_time_is_kept_to_the_microsecond(memory: Memory) -> None:
     at = datetime.now(UTC) - timedelta(days=3)
     assert memory.get(memory.remember("a", occurred_at=at).memory_id).occurred_at == at
+
+
+def test_a_client_that_cannot_open_leaves_no_connection(dsn: str) -> None:
+    memory = Memory(dsn, tenant="nobody", encoder=None, settings=SETTINGS)
+    before = set(threading.enumerate())
+    with pytest.raises(errors.TenantNotFound), memory:
+        pass
+    assert memory._db is None
+    assert not [t for t in threading.enumerate() if t not in before and t.is_alive()]
+
+
+async def test_a_client_that_cannot_open_leaves_no_connection_async(dsn: str) -> None:
+    memory = AsyncMemory(dsn, tenant="nobody", encoder=None, settings=SETTINGS)
+    with pytest.raises(errors.TenantNotFound):
+        async with memory:
+            pass
+    assert memory._db is None
+
+
+def test_a_memory_is_as_reliable_as_what_it_came_from(memory: Memory) -> None:
+    ref = memory.remember("Ann keeps bees", trust=0.25)
+    assert memory.get(ref.memory_id).trust == 0.25
+    event = memory.observe("Ann keeps bees, they say", trust=0.5)
+    with pytest.raises(errors.InvalidInput) as caught:
+        memory.remember("Ann may keep bees", sources=event, trust=0.25)
+    assert caught.value.detail["field"] == "trust"

@@ -69,3 +69,42 @@ def test_of_items_that_state_the_same_the_first_makes_the_memory(db, tenant):
         (0, "created"), (1, "created"), (2, "confirmed"), (3, "confirmed")
     ]  # fmt: skip
     assert rows[0].memory_id == rows[2].memory_id != rows[1].memory_id == rows[3].memory_id
+
+
+def test_the_same_reason_twice_in_one_batch_is_one_reason(db, tenant):
+    world = Rows(db, tenant().id)
+    one, two = world.event("e1"), world.event("e2")
+    items = [
+        {"text": "tea", "sources": [{"event_id": event}]} for event in (one, one, two, two, one)
+    ]
+    rows = db.execute(
+        "select * from memdb.record_memories(%s, %s)", [world.tenant, json.dumps(items)]
+    ).fetchall()
+    outcomes = ["created", "unchanged", "confirmed", "unchanged", "unchanged"]
+    assert [row.outcome for row in rows] == outcomes
+    assert len({(row.memory_id, row.version) for row in rows}) == 1
+    reasons = db.execute(
+        "select array_agg(p.event_id order by p.event_id) as events from memdb.premise p"
+        " where p.tenant_id = %s",
+        [world.tenant],
+    ).fetchone()
+    assert reasons.events == [one, two]
+
+
+def test_the_same_new_content_twice_in_one_batch_is_one_version(db, tenant):
+    world = Rows(db, tenant().id)
+
+    def told(*texts: str) -> list:
+        event = world.event(texts[0])
+        items = [
+            {"text": text, "external_id": "x", "sources": [{"event_id": event}]} for text in texts
+        ]
+        return db.execute(
+            "select * from memdb.record_memories(%s, %s)", [world.tenant, json.dumps(items)]
+        ).fetchall()
+
+    assert [row.outcome for row in told("a", "a")] == ["created", "unchanged"]
+    rows = told("b", "b", "b")
+    assert [(row.outcome, row.version) for row in rows] == [
+        ("versioned", 2), ("unchanged", 2), ("unchanged", 2)
+    ]  # fmt: skip
