@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["RULES", "THINGS_ZH", "Rule"]
+__all__ = ["RULES", "Rule"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +137,7 @@ _TA = (
 _ZHI = r"(?P<value>[^，。；：！？,.;!?（）()\[\]\n的]{1,30})"
 _JIA = r"(?P<value>(?!的)[^，。；：！？;!?（）()\[\]\n]{1,30})"
 _VERY = r"(?:很|非常|特别|最|更|挺|比较|真的|超级?)*"
-THINGS_ZH = {
-    **{"预算": "budget", "截止日期": "deadline", "截止时间": "deadline", "价格": "price"},
-    **{"交货日期": "delivery_date", "交货期": "delivery_date", "交付日期": "delivery_date"},
-    **{"发布日期": "release_date", "上线日期": "launch_date", "负责人": "owner", "版本": "version"},
-}
+_THING_ZH = "预算|截止日期|截止时间|价格|交货日期|交货期|交付日期|发布日期|上线日期|负责人|版本"
 _IS_ZH = (
     r"(?:现在|已经|已|最终|也)*(?:是|为|改成|改为|改到|改在|定为|定在|定于|变成|变为|推迟到|提前到|延期到|"
     r"增加到|提高到|降到|减少到|调整为|调整到)了?"
@@ -190,7 +186,7 @@ _CHINESE = [
     *_rules("likes", rf"{_WO}不(?:太|怎么|是很|大)(?:喜欢|爱){_JIA}", single=False, negated=True),
     *_rules(
         "of_thing",
-        rf"(?:(?P<of>[^，。；！？\s我]{{1,15}}?)的)?(?P<what>{'|'.join(THINGS_ZH)}){_IS_ZH}{_JIA}",
+        rf"(?:(?P<of>[^，。；！？\s我]{{1,15}}?)的)?(?P<what>{_THING_ZH}){_IS_ZH}{_JIA}",
     ),
 ]
 

@@ -7,7 +7,8 @@ to miss an assertion than to invent one: a wrong one may retire a true memory.
 
 import re
 
-from memdb.pipeline.attribute_rules import RULES, THINGS_ZH, Rule
+from memdb.pipeline.attribute_names import attribute_name
+from memdb.pipeline.attribute_rules import RULES, Rule
 from memdb.pipeline.stages import Assertion
 
 __all__ = ["assertions", "compatible", "is_named", "same_value", "says_change"]
@@ -57,7 +58,6 @@ _PRONOUNS = frozenset(
     ["i", "he", "she", "it", "we", "they", "you", "who", "this", "that", "there", "what"]
 )
 _UNNAMED = "/unnamed"
-_SAME_THING = {"due_date": "deadline", "delivery": "delivery_date"}
 
 
 def assertions(sentence: str, speaker: str) -> tuple[Assertion, ...]:
@@ -121,14 +121,12 @@ def _is_value(rule: Rule, value: str, sentence: str) -> bool:
 
 def _subject(rule: Rule, groups: dict[str, str | None], speaker: str) -> tuple[str, str]:
     """Return subject and attribute; the subject empty where it cannot be told."""
-    what = re.sub(r"\W+", "_", (groups.get("what") or "").strip().lower()).strip("_")
+    what = groups.get("what") or ""
     if rule.attribute == "favorite":
-        # An attribute is ASCII; Chinese words are spelt by their code.
-        word = what if what.isascii() else "x" + what.encode().hex()
-        return speaker, f"favorite_{word}"[:63]
+        return speaker, attribute_name(f"favorite {what}")[0]
     if rule.attribute == "of_thing":
         thing = (groups.get("of") or groups.get("for") or "").strip()
-        return thing or speaker + _UNNAMED, _SAME_THING.get(what, THINGS_ZH.get(what, what))
+        return thing or speaker + _UNNAMED, attribute_name(what)[0]
     whose = groups.get("whose")
     if whose is None:
         return speaker, rule.attribute

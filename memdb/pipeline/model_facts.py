@@ -17,13 +17,14 @@ from pydantic import BaseModel
 from memdb.language import detect
 from memdb.models import Complete
 from memdb.models.text import is_blank, repair
+from memdb.pipeline.attribute_names import attribute_name
 from memdb.pipeline.attribute_rules import RULES
 from memdb.pipeline.model_answer import Asker, Overflow, Question
 from memdb.pipeline.model_fence import FENCED, fence, local_time, zone_of
 from memdb.pipeline.model_ledger import Ledger
 from memdb.pipeline.model_quotes import locate
 from memdb.pipeline.model_windows import Piece, halves, pieces, windows
-from memdb.pipeline.rules import RuleExtract, speaker_of
+from memdb.pipeline.rules import RuleExtract, cues_of, speaker_of
 from memdb.pipeline.stages import (
     Assertion,
     Context,
@@ -41,7 +42,11 @@ _Type = Literal["fact", "preference", "constraint", "decision", "observation"]
 
 # What the rules can tell, so that both speak of the same attribute in the same words.
 SINGLE = {rule.attribute: rule.is_single for rule in RULES if rule.attribute != "of_thing"} | {
-    thing: True for thing in ("budget", "deadline", "price", "owner", "venue", "version")
+    thing: True
+    for thing in (
+        *("budget", "deadline", "price", "owner", "venue", "version", "headcount"),
+        *("delivery_date", "release_date", "launch_date"),
+    )
 }
 
 INSTRUCTIONS = f"""\
@@ -82,7 +87,6 @@ _MAX_VALUE = 500
 _EARLIER = 6
 _LONG = 2000
 _EARLIER_CHARACTERS = 400
-_ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 
 
@@ -267,6 +271,8 @@ def _fact(note: _Note, turns: dict[int, Piece], model: str) -> Fact | None:
     valid_to = _date(note.valid_to, event.time_zone, is_end=True)
     if valid_from and valid_to and valid_from >= valid_to:
         valid_from = valid_to = None
+    stated = _assertions(note)
+    quoted = [part.text[span.start - part.start : span.end - part.start] for part, span in found]
     return Fact(
         text=text,
         sources=tuple(dict.fromkeys(span for _, span in found)),
@@ -277,8 +283,9 @@ def _fact(note: _Note, turns: dict[int, Piece], model: str) -> Fact | None:
         confidence=_share(note.confidence),
         method="model",
         model=model,
-        assertions=_assertions(note),
+        assertions=stated,
         entities=_entities(note.entities, text, [part.text for part, _ in found]),
+        cues=cues_of(" ".join([text, *quoted]), stated),
         speaker=speaker_of(event) or None,
     )
 
@@ -291,12 +298,12 @@ def _is_in_language_of(text: str, sources: Sequence[str]) -> bool:
 
 
 def _assertions(note: _Note) -> tuple[Assertion, ...]:
-    attribute = re.sub(r"[\s\-]+", "_", note.attribute.strip().lower())
+    attribute, is_denied = attribute_name(note.attribute)
     subject, value = _clean(note.subject, _MAX_NAME), _clean(note.value, _MAX_VALUE)
-    if not subject or not value or not _ATTRIBUTE.fullmatch(attribute):
+    if not subject or not value or not attribute:
         return ()
     is_single = SINGLE.get(attribute, note.is_single)
-    return (Assertion(subject, attribute, value, is_single, note.is_negated),)
+    return (Assertion(subject, attribute, value, is_single, note.is_negated or is_denied),)
 
 
 def _entities(named: Sequence[_Entity], text: str, sources: Sequence[str]) -> tuple[Entity, ...]:

@@ -31,7 +31,7 @@ from memdb.pipeline.stages import (
 )
 from memdb.pipeline.words import is_chinese, is_negated, measure
 
-__all__ = ["RuleExtract", "speaker_of"]
+__all__ = ["RuleExtract", "cues_of", "speaker_of"]
 
 # Characters of one fact: what belongs together, and fits an encoder's window.
 _LONGEST_FACT = 600
@@ -214,7 +214,7 @@ def _fact(turn: _Turn, group: list[Sentence], asked: list[_Asked]) -> Fact:
         spans = (question.span, *spans)
     elif turn.speaker:
         text = f"{turn.speaker}：{text}" if turn.is_chinese else f"{turn.speaker}: {text}"
-    cues = _cues(said, stated)
+    cues = cues_of(said, stated)
     return Fact(
         text=text,
         sources=spans,
@@ -256,7 +256,8 @@ def _with_question(turn: _Turn, asked: _Asked, answer: str) -> str:
     return f'{asked.speaker or "Question"}: "{asked.text}" {turn.speaker or "Answer"}: "{answer}"'
 
 
-def _cues(said: str, stated: Sequence[Assertion]) -> frozenset[str]:
+def cues_of(said: str, stated: Sequence[Assertion]) -> frozenset[str]:
+    """Return what some words show to be of weight: change, correction, preference and so on."""
     cues = {name for name, pattern in CUES.items() if pattern.search(said)}
     if attributes.says_change(said):
         cues.add("change")
