@@ -429,7 +429,8 @@ class Hit:
     """One recalled memory, or an event so fresh that nothing was made of it yet.
 
     A fresh event has an `event_id` and no `memory_id`. `legs` holds, for each way it was
-    found, its rank and score there.
+    found, its rank and score there. `collapsed` are memories that say the same and are sourced no
+    better: they were left out.
     """
 
     rank: int
@@ -450,6 +451,7 @@ class Hit:
     legs: Mapping[str, Mapping[str, float]]
     sources: tuple[Source, ...]
     reasons: Sequence[Mapping[str, Any]] | None = None
+    collapsed: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,8 +481,11 @@ class RecallRow:
 
     @property
     def hit(self) -> Hit:
-        """The same with its sources typed."""
-        values = {name: getattr(self, name) for name in Hit.__slots__}
+        """The same with its sources typed, and what collapsed into it apart from the legs."""
+        values = {name: getattr(self, name) for name in Hit.__slots__ if name != "collapsed"}
+        legs: dict[str, Any] = dict(self.legs)
+        values["collapsed"] = tuple(legs.pop("collapsed", {}).get("memory_ids", ()))
+        values["legs"] = legs
         values["sources"] = tuple(Source.from_json(source) for source in self.sources or ())
         return Hit(**values)
 

@@ -141,19 +141,20 @@ def many(world: Rows, count: int) -> dict[str, int]:
     ids = world.one(
         """
         with made as (
-          insert into memdb.memory (tenant_id, namespace_id, type, content_hash, occurred_at,
-                                    recorded_at)
-            select %(tenant)s, %(namespace)s, 'fact', int4send(n),
+          -- Of many users: the same words of one user would be near-duplicates.
+          insert into memdb.memory (tenant_id, namespace_id, user_id, type, content_hash,
+                                    occurred_at, recorded_at)
+            select %(tenant)s, %(namespace)s, 'u' || n, 'fact', int4send(n),
                    case when n %% 50 = 0 then '2026-08-02' else '2026-03-01' end::timestamptz,
                    '2026-01-01'
               from generate_series(1, %(count)s) n
             returning memory_id),
         numbered as (select m.memory_id, row_number() over (order by m.memory_id) as n from made m),
         said as (
-          insert into memdb.memory_version (tenant_id, memory_id, version, namespace_id, text,
-                                            metadata, recorded_at)
-            select %(tenant)s, n.memory_id, 1, %(namespace)s,
-                   'tea ' || repeat('word ', (n.n %% 7)::integer) || 'x' || n.n %% 11 || ' ' || n.n,
+          insert into memdb.memory_version (tenant_id, memory_id, version, namespace_id, user_id,
+                                            text, metadata, recorded_at)
+            select %(tenant)s, n.memory_id, 1, %(namespace)s, 'u' || n.n,
+                   'tea ' || repeat('word ', (n.n %% 7)::integer) || 'x' || n.n %% 11,
                    case when n.n %% 100 = 0 then '{"marked": true}'::jsonb else '{}' end,
                    '2026-01-01'
               from numbered n),
