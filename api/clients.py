@@ -16,7 +16,7 @@ from memdb.db import AsyncDb, Options
 from memdb.embedded import EmbeddedError
 from memdb.errors import ModelConflict, NotAvailable, ServerUnavailable, VectorMismatch
 from memdb.locate import locate
-from memdb.models import Embed
+from memdb.models import Embed, process
 from memdb.settings import Settings
 
 __all__ = ["Clients"]
@@ -151,6 +151,8 @@ class Clients:
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._opening and not self._opening.cancelled() and not self._opening.exception():
             await self._opening.result().pool.close()
+        if self._settings.model_process:
+            await asyncio.to_thread(process.stop)
 
     def _make(self, name: str, access: Access, pool: AsyncConnectionPool[Any]) -> AsyncMemory:
         # Only the embedded server's own tenant appears by itself: a misspelt one must not.

@@ -42,9 +42,12 @@ def configure(level: int = logging.INFO) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+    for name in ("memdb", "uvicorn", "uvicorn.error", "uvicorn.access"):
         logger = logging.getLogger(name)
         logger.handlers.clear()
+        logger.setLevel(logging.NOTSET)
         logger.propagate = True
+    # It tells of each of its plugins.
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     # Its lines hold the query of each request; ours hold its route.
     logging.getLogger("uvicorn.access").disabled = True

@@ -62,7 +62,6 @@ async def recall(question: Question, memory: MemoryDep, request: Request) -> obj
 @router.post(
     "/recall/explain",
     response_model=Explained,
-    response_model_exclude_none=True,
     responses=declares(*_ERRORS, has_body=True),
     summary="Explain why a recall answers as it does",
 )
@@ -95,7 +94,6 @@ async def mark_used(
 @router.post(
     "/context",
     response_model=Packed,
-    response_model_exclude_none=True,
     responses=declares(*_ERRORS, has_body=True),
     summary="Tell a model what it should know",
 )

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import os
+import signal
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memdb.models import ModelUnavailable, get_encoder
@@ -23,7 +25,7 @@ from memdb.models import ModelUnavailable, get_encoder
 if TYPE_CHECKING:
     from memdb.models.base import Embed, Progress, Vectors
 
-__all__ = ["ProcessEncoder"]
+__all__ = ["ProcessEncoder", "stop"]
 
 T = TypeVar("T")
 
@@ -60,17 +62,25 @@ class _Child:
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
 
     def _running(self) -> ProcessPoolExecutor:
         if self._pool is None:
             # spawn: a forked child would inherit threads, sockets and their locks.
-            self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+            self._pool = ProcessPoolExecutor(1, get_context("spawn"), initializer=_begin)
         return self._pool
 
 
 _child = _Child()
 atexit.register(_child.stop)
+
+
+def stop() -> None:
+    """End the child; another call of an encoder starts it again.
+
+    For servers that end by a signal, which leaves Python no time for its own end.
+    """
+    _child.stop()
 
 
 class ProcessEncoder:
@@ -182,6 +192,19 @@ def _retried(work: Callable[[], T]) -> T:
 
 
 # --- in the child ---------------------------------------------------------------------
+
+
+def _begin() -> None:
+    """Leave Ctrl-C to the parent, and end with it, also when it is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_watch, daemon=True).start()
+
+
+def _watch() -> None:
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 @cache
