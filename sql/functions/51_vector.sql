@@ -62,9 +62,9 @@ comment on function memdb._query_vector (integer, real[]) is 'The query''s vecto
 
 -- _ann_rows: from how many vectors on a scope gets a nearest-neighbour index.
 --
--- Searching one takes as long as measuring 4,500 rows of 384 dimensions, or 6,500 of 768 to 3,072; but
--- each row written to it costs half a millisecond and more. So it should be clearly better: 10,000
--- rows, and 7,500 of long vectors, where measuring 10,000 would take twice as long again.
+-- Searching one takes as long as measuring 10,000 rows of 384 dimensions that lie side by side, or 6,500
+-- of more; and each row written to it costs half a millisecond and more. So 10,000 rows, and 7,500 of
+-- long vectors, where measuring 10,000 would take twice as long again.
 create or replace function memdb._ann_rows (p_dimensions integer)
   returns integer
   language sql immutable parallel safe
