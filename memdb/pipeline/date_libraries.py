@@ -19,10 +19,12 @@ __all__ = ["find"]
 
 Found = TypeVar("Found")
 
-# dateparser understands these and our own rules do not.
+# dateparser understands these and our own rules do not. "3 days before" is counted from something
+# else than today, and "Jan 5 of next year" is not the last fifth of January.
 _PHRASE = re.compile(
     r"\b(?:(?:jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec)\.? \d{1,2}(?:st|nd|rd|th)?"
-    r"(?!\d|,? \d{4})|\d{1,3} (?:days?|weeks?|months?|years?) (?:from now|before))\b",
+    r"(?!\d|,? \d{4}|,? (?:of|in) |,? (?:next|last|this) year)"
+    r"|\d{1,3} (?:days?|weeks?|months?|years?) from now)\b",
     re.IGNORECASE,
 )
 # Festivals and the old calendar are what jionlp is for.

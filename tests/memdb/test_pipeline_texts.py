@@ -1,13 +1,16 @@
 """Sentences, words, dates, names and attributes, in English and Chinese."""
 
+import subprocess
+import sys
 from datetime import UTC, date, datetime
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdb.pipeline import dates, entities
+from memdb.pipeline import date_libraries, dates, entities
 from memdb.pipeline.attributes import assertions, compatible, is_named, says_change
 from memdb.pipeline.condense import condense
 from memdb.pipeline.sentences import is_question, split
@@ -221,6 +224,59 @@ def test_a_day_depends_on_the_zone():
 def test_libraries_know_more(library, text, expected):
     pytest.importorskip(library)
     assert expected in dates.annotate(text, MONDAY, "zh" if library == "jionlp" else "en")[0]
+
+
+IN_ENGLISH = [
+    ("on Jan 5", "on Jan 5 (5 January 2023)"),
+    ("Sept. 3rd was the day", "Sept. 3rd (3 September 2022) was the day"),
+    ("see you 2 weeks from now", "see you 2 weeks from now (22 May 2023)"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), IN_ENGLISH)
+def test_dateparser_dates_phrases_in_english(text, expected):
+    pytest.importorskip("dateparser")
+    assert dates.annotate(text, MONDAY, "en")[0] == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["10 years before the war", "I have 5 days before the exam", "feb 30", "Jan 5, 2021",
+     "oct 1 of that year", "a deck of 52"],
+)  # fmt: skip
+def test_dateparser_dates_nothing_that_is_not_counted_from_today(text):
+    assert dates.annotate(text, MONDAY, "en")[0] == text
+
+
+def broken(name: str):
+    """A library that is there, and fails whatever it is asked."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError(name)
+
+    return SimpleNamespace(parse=fail, parse_time=fail)
+
+
+@pytest.mark.parametrize("library", [lambda _: None, broken], ids=["missing", "broken"])
+@pytest.mark.parametrize(
+    ("text", "language"), [*((text, "en") for text, _ in IN_ENGLISH), ("国庆节", "zh")]
+)
+def test_without_the_libraries_such_a_phrase_stays_as_it_is(monkeypatch, library, text, language):
+    monkeypatch.setattr(date_libraries, "_library", library)
+    assert dates.annotate(text, MONDAY, language)[0] == text
+    said = f"{text} yesterday" if language == "en" else f"{text}，昨天"
+    assert "2023" in dates.annotate(said, MONDAY, language)[0], "our own rules go on"
+
+
+def test_the_libraries_are_loaded_when_a_phrase_needs_them():
+    code = (
+        "import sys; from datetime import date; import memdb, memdb.worker;"
+        "from memdb.pipeline import dates, rules;"
+        "dates.annotate('I met Ann yesterday, 我们昨天见面', date(2023, 5, 8), None);"
+        "print([name for name in ('dateparser', 'jionlp') if name in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
 
 
 # --- attributes ----------------------------------------------------------------------------------
