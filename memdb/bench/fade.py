@@ -18,7 +18,7 @@ import psycopg
 __all__ = ["Fading", "Figure", "Round", "measure"]
 
 RATIO_AT = 100_000
-_BATCH = 1000
+_BATCH = 5000
 _IDLE_RUNS = 21
 
 Stage = Callable[[str], None]

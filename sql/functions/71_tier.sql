@@ -3,26 +3,31 @@
 -- What moves by itself is in 72_fade. Archived memories keep their text, edges and sources; recall
 -- finds them only where it is asked to include them.
 
--- _is_tied: whether something live is tied to a memory: an active memory that it rests on, that rests on it, or an edge joins to it.
-create or replace function memdb._is_tied (p_tenant integer, p_memory bigint)
-  returns boolean
-  language sql stable
-begin atomic
-  select exists (select from memdb.premise p
-                   join memdb.memory o on o.tenant_id = p_tenant and o.memory_id = p.conclusion_id
-                  where p.tenant_id = p_tenant and p.memory_id = p_memory and p.supports and o.status = 'active')
-      or exists (select from memdb.justification j
-                   join memdb.premise p on p.tenant_id = p_tenant and p.justification_id = j.justification_id
-                   join memdb.memory o on o.tenant_id = p_tenant and o.memory_id = p.memory_id
-                  where j.tenant_id = p_tenant and j.memory_id = p_memory and j.supports and o.status = 'active')
-      or exists (select from memdb.edge e
-                   join memdb.memory o on o.tenant_id = p_tenant and o.memory_id = e.to_memory_id
-                  where e.tenant_id = p_tenant and e.from_memory_id = p_memory and e.retired_at is null and o.status = 'active')
-      or exists (select from memdb.edge e
-                   join memdb.memory o on o.tenant_id = p_tenant and o.memory_id = e.from_memory_id
-                  where e.tenant_id = p_tenant and e.to_memory_id = p_memory and e.retired_at is null and o.status = 'active');
-end;
-comment on function memdb._is_tied (integer, bigint) is 'Whether something live is tied to a memory: an active memory that it rests on, that rests on it, or an edge joins to it.';
+-- _tied: those of some memories that something live is tied to: an active memory they rest on, that rests on them, or an edge joins to them.
+create or replace function memdb._tied (p_tenant integer, p_memory_ids bigint[])
+  returns bigint[]
+  language plpgsql stable
+as $$
+begin
+  return array(
+    select p.memory_id from memdb.premise p
+      join memdb.memory o on o.tenant_id = p_tenant and o.memory_id = p.conclusion_id
+     where p.tenant_id = p_tenant and p.memory_id = any (p_memory_ids) and p.supports and o.status = 'active'
+    union
+    select j.memory_id from memdb.justification j
+      join memdb.premise p on p.tenant_id = p_tenant and p.justification_id = j.justification_id
+      join memdb.memory o on o.tenant_id = p_tenant and o.memory_id = p.memory_id
+     where j.tenant_id = p_tenant and j.memory_id = any (p_memory_ids) and j.supports and o.status = 'active'
+    union
+    select e.from_memory_id from memdb.edge e
+      join memdb.memory o on o.tenant_id = p_tenant and o.memory_id = e.to_memory_id
+     where e.tenant_id = p_tenant and e.from_memory_id = any (p_memory_ids) and e.retired_at is null and o.status = 'active'
+    union
+    select e.to_memory_id from memdb.edge e
+      join memdb.memory o on o.tenant_id = p_tenant and o.memory_id = e.from_memory_id
+     where e.tenant_id = p_tenant and e.to_memory_id = any (p_memory_ids) and e.retired_at is null and o.status = 'active');
+end $$;
+comment on function memdb._tied (integer, bigint[]) is 'Those of some memories that something live is tied to: an active memory they rest on, that rests on them, or an edge joins to them.';
 
 -- _lock_memories: lock memories a caller names and may write, in the order of their ids; those found.
 --

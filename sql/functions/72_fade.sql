@@ -95,8 +95,11 @@ begin
   life as materialized (
     select n.namespace_id, memdb._life(p_tenant, n.namespace_id) as life from (select distinct k.namespace_id from locked k) n),
   judged as materialized (
-    select k.memory_id, u.uses, u.used_at, l.life, not memdb._is_tied(p_tenant, k.memory_id) as is_isolated
-      from locked k join used u on u.memory_id = k.memory_id join life l on l.namespace_id = k.namespace_id),
+    select k.memory_id, u.uses, u.used_at, l.life, t.memory_id is null as is_isolated
+      from locked k
+      join used u on u.memory_id = k.memory_id
+      join life l on l.namespace_id = k.namespace_id
+      left join unnest(memdb._tied(p_tenant, array(select o.memory_id from locked o))) t (memory_id) on t.memory_id = k.memory_id),
   folded as (
     update memdb.memory m
        set use_count = m.use_count + j.uses, last_used_at = greatest(m.last_used_at, j.used_at), is_isolated = j.is_isolated,
@@ -175,38 +178,67 @@ begin
 end $$;
 comment on function memdb._recompute_fading (integer, integer) is 'After a change of policy, move fades_at of the next memories to where it has to be.';
 
--- _due_memories: lock the next memories whose fades_at has come, and tell when and to where they really fade.
+-- _next_life: where a due memory belongs now, and when it leaves that; is_alone and uses are those of today.
+create or replace function memdb._next_life (
+  p_life       jsonb,
+  p_memory     memdb.memory,
+  p_is_alone   boolean,
+  p_uses       bigint,
+  p_used_at    timestamptz,
+  p_now        timestamptz,
+  out tier     text,
+  out fades_at timestamptz
+)
+  language plpgsql immutable parallel safe
+as $$
+begin
+  tier := (p_memory).tier;
+  fades_at := memdb._memory_fades_at(p_life, p_memory, tier, p_is_alone, p_uses, p_used_at);
+  if fades_at <= p_now then
+    tier := coalesce(p_life -> 'fade_to' ->> tier, 'archive');
+    fades_at := case when tier <> 'archive' then memdb._memory_fades_at(p_life, p_memory, tier, p_is_alone, p_uses, p_used_at) end;
+  end if;
+end $$;
+comment on function memdb._next_life (jsonb, memdb.memory, boolean, bigint, timestamptz, timestamptz) is 'Where a due memory belongs now, and when it leaves that; is_alone and uses are those of today.';
+
+-- _move_due: give locked memories that are due the tier and the moment they have now; returns those that are archived by it.
 --
--- Uses not yet folded count, and so do ties made since the last fold. tier is where the memory belongs now; fades_at
--- when it leaves that. What somebody else is changing is left for the next time.
-create or replace function memdb._due_memories (p_tenant integer, p_limit integer, p_now timestamptz)
-  returns table (memory_id bigint, tier text, is_isolated boolean, fades_at timestamptz)
-  language sql volatile rows 1000
-begin atomic
-  with due as materialized (
-    select m as whole, m.memory_id, m.namespace_id, m.tier, m.is_isolated
+-- Uses not yet folded count, and so do ties made since the last fold.
+create or replace function memdb._move_due (p_tenant integer, p_memory_ids bigint[], p_now timestamptz)
+  returns bigint[]
+  language plpgsql volatile
+as $$
+declare
+  v_tied bigint[] := memdb._tied(p_tenant, p_memory_ids);
+  v_gone bigint[];
+begin
+  with life as materialized (
+    select n.namespace_id, memdb._life(p_tenant, n.namespace_id) as life
+      from (select distinct m.namespace_id from memdb.memory m
+             where m.tenant_id = p_tenant and m.memory_id = any (p_memory_ids)) n),
+  used as materialized (
+    select u.memory_id, sum(u.uses) as uses, max(u.used_at) filter (where u.uses > 0) as used_at
+      from memdb.memory_use u
+     where u.tenant_id = p_tenant and u.memory_id = any (p_memory_ids)
+     group by u.memory_id),
+  now as (
+    select m.memory_id, a.is_alone, n.tier, n.fades_at
       from memdb.memory m
-     where m.tenant_id = p_tenant and m.fades_at <= p_now
-     order by m.fades_at limit p_limit for no key update skip locked),
-  life as materialized (
-    select n.namespace_id, memdb._life(p_tenant, n.namespace_id) as life from (select distinct d.namespace_id from due d) n),
-  measured as materialized (
-    select d.*, l.life, u.uses, u.used_at, s.is_alone,
-           memdb._memory_fades_at(l.life, d.whole, d.tier, s.is_alone, u.uses, u.used_at) as leaves_at
-      from due d
-      join life l on l.namespace_id = d.namespace_id
-      cross join lateral (select coalesce(sum(u.uses), 0)::bigint as uses, max(u.used_at) filter (where u.uses > 0) as used_at
-                            from memdb.memory_use u where u.tenant_id = p_tenant and u.memory_id = d.memory_id) u
-      cross join lateral (select d.is_isolated and not memdb._is_tied(p_tenant, d.memory_id)) s (is_alone)),
-  moved as materialized (
-    select m.*, case when m.leaves_at <= p_now then coalesce(m.life -> 'fade_to' ->> m.tier, 'archive') else m.tier end as to_tier
-      from measured m)
-  select m.memory_id, m.to_tier, m.is_alone,
-         case when m.to_tier = m.tier then m.leaves_at
-              else memdb._memory_fades_at(m.life, m.whole, m.to_tier, m.is_alone, m.uses, m.used_at) end
-    from moved m;
-end;
-comment on function memdb._due_memories (integer, integer, timestamptz) is 'Lock the next memories whose fades_at has come, and tell when and to where they really fade.';
+      join life l on l.namespace_id = m.namespace_id
+      left join used u on u.memory_id = m.memory_id
+      left join unnest(v_tied) t (memory_id) on t.memory_id = m.memory_id
+      cross join lateral (select m.is_isolated and t.memory_id is null) a (is_alone)
+      cross join lateral memdb._next_life(l.life, m, a.is_alone, coalesce(u.uses, 0), u.used_at, p_now) n
+     where m.tenant_id = p_tenant and m.memory_id = any (p_memory_ids)),
+  moved as (
+    update memdb.memory m set tier = n.tier, is_isolated = n.is_alone, fades_at = n.fades_at
+      from now n
+     where m.tenant_id = p_tenant and m.memory_id = n.memory_id
+    returning m.memory_id, m.tier)
+  select coalesce(array_agg(g.memory_id) filter (where g.tier = 'archive'), '{}') into v_gone from moved g;
+  return v_gone;
+end $$;
+comment on function memdb._move_due (integer, bigint[], timestamptz) is 'Give locked memories that are due the tier and the moment they have now; returns those that are archived by it.';
 
 -- _count_spent: count the uses of memories that faded nevertheless: left in the log, they would bring them back.
 create or replace function memdb._count_spent (p_tenant integer, p_memory_ids bigint[])
@@ -233,7 +265,7 @@ comment on function memdb._count_spent (integer, bigint[]) is 'Count the uses of
 --
 -- Meets up to p_limit (1 to 100,000) memories whose fades_at has come, the longest due first; those used meanwhile get
 -- a new fades_at. After a change of policy it first goes on with looking at all memories again.
--- Returns how many are still to be looked at, counted up to 10,000: call again until 0. Any number may run at once.
+-- Returns how many are still to be looked at, counted up to p_limit: call again until 0. Any number may run at once.
 -- Raises MD001, MD301. Cost: an index range scan over what is due; nothing due, nothing read or written.
 create or replace function memdb.fade_due (p_tenant integer, p_limit integer default 1000)
   returns integer
@@ -244,8 +276,8 @@ as $$
 declare
   v_now  timestamptz;
   v_left integer;
+  v_ids  bigint[];
   v_gone bigint[];
-  v_met  integer;
 begin
   perform memdb._authorize(p_tenant, true);
   perform memdb._check_limit(p_limit, 100000);
@@ -256,19 +288,17 @@ begin
     return v_left;
   end if;
   v_now := memdb.current_time();
-  with moved as (
-    update memdb.memory m set tier = d.tier, is_isolated = d.is_isolated, fades_at = d.fades_at
-      from memdb._due_memories(p_tenant, p_limit, v_now) d
-     where m.tenant_id = p_tenant and m.memory_id = d.memory_id
-    returning m.memory_id, m.tier)
-  select coalesce(array_agg(g.memory_id) filter (where g.tier = 'archive'), '{}'), count(*) into v_gone, v_met from moved g;
-  perform memdb._count_spent(p_tenant, v_gone);
-  perform memdb._chill(p_tenant, v_gone);
-  -- What others hold locked is left for the next run: to wait for it would stop those behind.
-  if v_met = 0 then
+  -- What somebody else is changing is left for the next run: to wait for it would stop those behind.
+  v_ids := array(select m.memory_id from memdb.memory m
+                  where m.tenant_id = p_tenant and m.fades_at <= v_now
+                  order by m.fades_at limit p_limit for no key update skip locked);
+  if v_ids = '{}' then
     return 0;
   end if;
+  v_gone := memdb._move_due(p_tenant, v_ids, v_now);
+  perform memdb._count_spent(p_tenant, v_gone);
+  perform memdb._chill(p_tenant, v_gone);
   return (select count(*) from (select from memdb.memory m
-                                 where m.tenant_id = p_tenant and m.fades_at <= v_now limit 10000) w);
+                                 where m.tenant_id = p_tenant and m.fades_at <= v_now limit p_limit) w);
 end $$;
 comment on function memdb.fade_due (integer, integer) is 'Let memories leave their tier that have faded or expired, one bounded batch.';

@@ -17,7 +17,7 @@ begin atomic
   values
     ('fold_uses', 60, null::text, 5000, false, true, 'Counts uses, promotes memories by them, sees what lost its ties.'),
     ('fold_keywords', 60, null, 5000, false, true, 'Moves new words into the statistics of the keyword search.'),
-    ('fade', 3600, null, 1000, false, true, 'Archives what has faded or expired; works through changes of policy.'),
+    ('fade', 3600, null, 5000, false, true, 'Archives what has faded or expired; works through changes of policy.'),
     ('refresh_topics', 600, null, 500, false, true, 'Puts new memories into topics.'),
     ('refresh_profiles', 3600, null, 500, false, true, 'Writes user profiles anew where their memories changed.'),
     ('retention', 3600, null, 1000, true, true, 'Forgets what policies of retention keep no longer.'),

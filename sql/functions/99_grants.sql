@@ -60,7 +60,7 @@ begin
         ('_read_states', 'memdb_reader'),
         ('_session_named', 'memdb_reader'), ('_trace_rows', 'memdb_reader'), ('_then', 'memdb_reader'), ('_version_fields', 'memdb_reader'),
         ('_version_status', 'memdb_reader'),
-        ('_health_rules', 'memdb_reader'), ('_health_values', 'memdb_reader'),
+        ('_health_rules', 'memdb_reader'), ('_database_figures', 'memdb_reader'), ('_health_values', 'memdb_reader'),
         ('_is_erasing', 'memdb_reader'), ('_is_hidden', 'memdb_reader'), ('_is_operator', 'memdb_reader'), ('_log_recall', 'memdb_reader'), ('_premise_rows', 'memdb_reader'),
         ('_raise', 'memdb_reader'), ('_readable', 'memdb_reader'), ('_recall_candidates', 'memdb_reader'),
         ('_recall_factors', 'memdb_reader'), ('_recall_fate', 'memdb_reader'), ('_recall_sources', 'memdb_reader'),

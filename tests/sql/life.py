@@ -53,6 +53,20 @@ class Life:
         ).fetchall()
         return [row.memory_id for row in found]
 
+    def fill(self, count: int) -> None:
+        """So many working memories that rest on nothing and are due at once."""
+        self.rows.db.execute(
+            "insert into memdb.memory (tenant_id, namespace_id, type, content_hash, occurred_at,"
+            " recorded_at, tier, fades_at) select %(tenant)s, %(space)s, 'fact', int8send(n),"
+            " %(now)s, %(now)s, 'working', %(now)s from generate_series(1, %(count)s) n",
+            {
+                "tenant": self.rows.tenant,
+                "space": self.rows.namespace(),
+                "now": self.now,
+                "count": count,
+            },
+        )
+
     def use(self, *memories: int) -> None:
         """As an answer that cites them does."""
         ids = list(memories)

@@ -28,7 +28,7 @@ def wait(world: Rows, event: int, state: str) -> None:
 
 def test_every_figure_has_a_state_and_a_remedy(world, db):
     found = health(db, world.tenant)
-    assert len(found) == 20
+    assert len(found) == 38
     for row in found.values():
         assert row.state == "ok" and row.unit and row.remedy.endswith(".")
 
@@ -128,3 +128,71 @@ def test_figures_are_those_the_caller_may_see(world, db, tenant, app_role, as_ro
         assert health(db)["events"].value == 0
     with refuses("MD101"):
         health(db, 999999)
+
+
+def test_memories_are_counted_by_tier(world, db):
+    for tier in ("working", "archive", "archive", "short_term"):
+        world.memory(tier=tier)
+    found = health(db, world.tenant)
+    counts = [found[f"memories_{t}"].value for t in ("working", "short_term", "long_term")]
+    assert (counts, found["memories_archive"].value) == ([1, 1, 0], 2)
+
+
+def test_jobs_that_nobody_runs_are_late(world, db):
+    db.execute("select * from memdb.list_jobs(%s)", [world.tenant])
+    assert health(db, world.tenant)["jobs_late"].state == "ok"
+    world.memory(fades_at="2020-01-01T00:00:00Z")
+    db.execute("update memdb.job set next_at = now() - interval '10 days', failures = 1")
+    found = health(db, world.tenant)
+    assert {found[m].state for m in ("jobs_late", "jobs_failing")} == {"warn"}
+    assert found["fading_late"].state == "bad"
+    db.execute("update memdb.job set is_enabled = false")
+    assert health(db, world.tenant)["jobs_late"].value == 0
+
+
+@pytest.mark.parametrize(("used", "state"), [(4, "ok"), (2, "warn"), (0, "bad")])
+def test_a_low_hit_rate_is_what_is_bad(world, db, used, state):
+    assert health(db, world.tenant)["recall_hit_rate"].state == "ok"
+    for place in range(10):
+        world.one(
+            "insert into memdb.recall (tenant_id, elapsed_ms, used_ids, timing)"
+            " values (%(tenant)s, %(ms)s, %(used)s, %(timing)s) returning recall_id",
+            ms=300 if place == 0 else 20,
+            used=[1] if place < used else [],
+            timing=f'{{"legs": {{"keyword": {place}, "vector": 500}}}}',
+        )
+    found = health(db, world.tenant)
+    assert (found["recall_hit_rate"].value, found["recall_hit_rate"].state) == (used * 10, state)
+    assert (found["slow_recalls"].value, found["slow_recalls"].state) == (10, "warn")
+    assert found["leg_keyword_p95"].value == pytest.approx(8.55)
+    assert found["leg_vector_p95"].state == "warn"
+    assert found["leg_graph_p95"].value is None
+
+
+def test_memories_that_say_the_same_are_a_share(world, db):
+    db.execute("select memdb.register_embedding_model(%s, 'm', 3)", [world.tenant])
+    vectors = ["[1,0,0]", "[0.99,0.14,0]", "[0,1,0]", "[0,0,1]", "[0.6,0.6,0.5]"]
+    for place, vector in enumerate(vectors):
+        memory = world.memory(user_id="ann")
+        db.execute(
+            "insert into memdb.embedding (tenant_id, model_id, memory_id, version, namespace_id,"
+            " user_id, type, vector) select %s, m.model_id, %s, 1, %s, 'ann', 'fact', %s"
+            " from memdb.embedding_model m where m.tenant_id = %s",
+            [world.tenant, memory, world.namespace(), vector, world.tenant],
+        )
+        if place == 0:
+            assert health(db, world.tenant)["duplicate_share"].value is None
+    found = health(db, world.tenant)["duplicate_share"]
+    assert (found.value, found.state) == (pytest.approx(40), "warn")
+
+
+def test_writes_are_counted_against_turns(world, db):
+    for _ in range(9):
+        world.event()
+    event = world.event()
+    memory = world.memory()
+    db.execute(
+        "update memdb.memory_version set event_id = %s where memory_id = %s", [event, memory]
+    )
+    found = health(db, world.tenant)["writes_per_turn"]
+    assert (found.value, found.state) == (10, "ok")
