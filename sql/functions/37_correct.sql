@@ -16,15 +16,19 @@ begin
 end $$;
 comment on function memdb._begin_correction (integer) is 'Check rights, take the truth lock, and draw the time of this correction.';
 
--- _truth_changes: what the correction made at p_now changed.
+-- _truth_changes: what the correction made at p_now changed, as far as the caller may read it.
 --
 -- One row per event and memory, of the spell that began and the one that ended. Stale before and
--- after: another cause keeps it out by now. Grouped and not joined, since the planner takes a moment
--- it has no statistics of for rare, and would loop.
+-- after: another cause keeps it out by now. What fell in other namespaces fell, and is not told of.
+-- Grouped and not joined, since the planner takes a moment it has no statistics of for rare, and
+-- would loop.
 create or replace function memdb._truth_changes (p_tenant integer, p_now timestamptz)
   returns setof memdb._truth_change
   language sql stable rows 100
 begin atomic
+  with readable (namespace_ids) as materialized (
+    select memdb._readable(p_tenant, null, null)
+  )
   select w.subject, w.subject_id, m.version, coalesce(w.depth, w.old_depth), coalesce(w.old_status, 'active'),
          coalesce(w.status, m.status, 'active'), coalesce(w.cause, w.old_cause), coalesce(w.root, w.old_root),
          coalesce(w.root_id, w.old_root_id)
@@ -37,22 +41,25 @@ begin atomic
             from (select b.*, true as is_new from memdb.belief b where b.tenant_id = p_tenant and b.from_at = p_now
                   union all
                   select b.*, false from memdb.belief b where b.tenant_id = p_tenant and b.to_at = p_now) s
+           cross join readable r
+           where r.namespace_ids is null or s.namespace_id = any (r.namespace_ids)
            group by s.subject, s.subject_id) w
     left join memdb.memory m on m.tenant_id = p_tenant and w.subject = 'memory' and m.memory_id = w.subject_id
   union all
   select 'memory', v.memory_id, v.version, 1, 'active', m.status, 'superseded', null, null
     from memdb.memory_version v
     join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = v.memory_id and m.status = 'active'
-   where v.tenant_id = p_tenant and v.recorded_at = p_now
+    cross join readable r
+   where (r.namespace_ids is null or m.namespace_id = any (r.namespace_ids)) and v.tenant_id = p_tenant and v.recorded_at = p_now
      and v.event_id in (
        select e.event_id from memdb.event e
         where e.tenant_id = p_tenant and e.kind = 'correction' and e.parent_event_id in (
           select b.subject_id from memdb.belief b where b.tenant_id = p_tenant and b.from_at = p_now and b.subject = 'event'))
   order by 4, 1, 2;
 end;
-comment on function memdb._truth_changes (integer, timestamptz) is 'What the correction made at p_now changed.';
+comment on function memdb._truth_changes (integer, timestamptz) is 'What the correction made at p_now changed, as far as the caller may read it.';
 
--- _fallen_beside: how many memories other than one became stale at p_now that were not before.
+-- _fallen_beside: how many memories other than one became stale at p_now that were not before, and the caller may read.
 create or replace function memdb._fallen_beside (p_tenant integer, p_now timestamptz, p_memory bigint)
   returns bigint
   language sql stable
@@ -60,7 +67,7 @@ begin atomic
   select count(*) from memdb._truth_changes(p_tenant, p_now) c
    where c.subject = 'memory' and c.new_status = 'stale' and c.old_status <> 'stale' and c.subject_id is distinct from p_memory;
 end;
-comment on function memdb._fallen_beside (integer, timestamptz, bigint) is 'How many memories other than one became stale at p_now that were not before.';
+comment on function memdb._fallen_beside (integer, timestamptz, bigint) is 'How many memories other than one became stale at p_now that were not before, and the caller may read.';
 
 -- _find_event: an event the caller may write about; MD104 where there is none.
 create or replace function memdb._find_event (p_tenant integer, p_event bigint)
@@ -232,7 +239,8 @@ comment on function memdb._correct (integer, text, bigint, text, boolean, jsonb)
 -- retract_event: take an event back: what rests on it and on nothing else becomes stale, at any depth.
 --
 -- The event and every memory stay readable; as-of reads before this moment see the old world.
--- p_reason is kept with each change. Returns one row per changed event or memory: subject
+-- p_reason is kept with each change. Returns one row per changed event or memory that the caller may
+-- read (others change all the same, and are not told of): subject
 -- ('event' or 'memory') and its id, version, depth (0 the event, 1 what rested on it directly), old
 -- and new status, cause, root cause. Retracting again changes nothing; restore_event undoes it.
 -- Raises MD104, MD301. Cost: some 50 microseconds per fallen memory; other writers of the tenant

@@ -53,10 +53,15 @@ begin
   perform memdb._write_links(p_tenant, v_item, v_place);
   perform memdb._note_written(p_tenant, v_sources, v_place, p_now);
   return p_memory.version + 1;
-exception when unique_violation then
-  perform memdb._raise('MD201', 'another memory says the same already',
-    jsonb_build_object('memory_id', p_memory.memory_id, 'text', left(p_item ->> 'text', 200)),
-    'Retract this one and keep the other, or supersede with a text that differs.');
+exception
+  when unique_violation then
+    perform memdb._raise('MD201', 'another memory says the same already',
+      jsonb_build_object('memory_id', p_memory.memory_id, 'text', left(p_item ->> 'text', 200)),
+      'Retract this one and keep the other, or supersede with a text that differs.');
+  when invalid_text_representation or numeric_value_out_of_range or invalid_parameter_value or datatype_mismatch then
+    perform memdb._raise('MD001', sqlerrm, memdb._bad_memory(jsonb_build_array(p_item)), 'A field has the wrong type.');
+  when invalid_datetime_format or datetime_field_overflow or invalid_time_zone_displacement_value then
+    perform memdb._raise('MD006', sqlerrm, memdb._bad_memory(jsonb_build_array(p_item)), 'Give times as ISO 8601 with an offset.');
 end $$;
 comment on function memdb._supersede (integer, memdb.memory, jsonb, bigint, integer[], timestamptz) is 'Write the next version of a memory; the caller has locked it and the truth.';
 
@@ -118,6 +123,7 @@ begin
     array['text', 'type', 'summary', 'heading', 'speaker', 'language', 'importance', 'confidence', 'is_pinned',
           'valid_from', 'valid_to', 'occurred_at', 'metadata', 'method', 'model', 'sources', 'vector', 'entities', 'edges'],
     array['text']);
+  perform memdb._check_plain(jsonb_build_array(p_item), array['metadata', 'sources', 'vector', 'entities', 'edges']);
   perform memdb._expect_version(v_memory, p_expected_version);
   v_version := memdb._supersede(p_tenant, v_memory, p_item, null, memdb._readable(p_tenant, null, null), v_now);
   perform memdb._queue_fallen(p_tenant, v_now);

@@ -279,6 +279,7 @@ begin
     perform memdb._check_items(jsonb_build_array(p_item),
       array['text', 'type', 'summary', 'language', 'importance', 'confidence', 'valid_from', 'valid_to', 'occurred_at', 'metadata'],
       array['text']);
+    perform memdb._check_plain(jsonb_build_array(p_item), array['metadata']);
   end if;
   v_effects := memdb._decide(p_tenant, v_item, p_decision, p_item, p_reason, v_now);
   perform memdb._queue_fallen(p_tenant, v_now);

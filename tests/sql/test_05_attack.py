@@ -19,9 +19,9 @@ from tests.sql.attack import CALLABLE, OPEN, OTHER, SECRET, Attacker, World, err
 CALLS_EACH = 10
 
 # An own row may say by number what it came from, or what made it fall, also where that is in a
-# namespace the caller may not read: the session and event of a memory, the root of a fall, the
-# memories that fell with it. Words never come along, and explain, trace, recall and export
-# hide even the number.
+# namespace the caller may not read: the session and event of a memory, the root of a fall. Words
+# never come along, and explain, trace, recall and export hide even the number. What fell there
+# is not told of.
 SAYS_WHERE_FROM = {
     *("get_memory", "list_memories", "memory_as_of", "memory_history", "_version_fields"),
     *("read_turns", "diff_versions"),

@@ -181,3 +181,24 @@ def test_the_same_words_on_a_later_version_are_a_further_reason(world, fallen):
     assert world.status()[two] == "stale"
     assert world.memory("two", on_memory(one)) == two
     assert world.status()[two] == "active"
+
+
+def test_what_falls_where_the_caller_may_not_read_is_not_told_of(world, app_role, as_role):
+    event = world.event()
+    mine = world.memory("in the open", on_event(event), namespace="default")
+    secret = {"kind": "observation", "text": "x", "namespace": "secret"}
+    world.call("append_events", [secret])
+    theirs = world.memory("in secret", on_memory(mine), namespace="secret")
+    writer = app_role(world.tenant, namespaces=["default"])
+    for correction, status in (("retract_event", "stale"), ("restore_event", "active")):
+        with as_role(writer):
+            rows = world.call(correction, event)
+        assert [(row.subject, row.subject_id) for row in rows] == [
+            ("event", event),
+            ("memory", mine),
+        ]
+        assert world.status() == {mine: status, theirs: status}
+    item = {"text": "said anew", "sources": [on_event(event)]}
+    with as_role(writer):
+        (done,) = world.call("supersede_memory", mine, 1, item)
+    assert (done.fallen, world.status()[theirs]) == (0, "stale")

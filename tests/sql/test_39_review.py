@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.sql.rows import Rows
@@ -118,3 +119,39 @@ def test_questions_stay_within_the_callers_namespaces(world, refuses, app_role, 
         assert [item.namespace for item in listed(world)] == ["team"]
     with as_role(role), refuses("MD103"):
         request(world, conflict(*outside))
+
+
+FIELDS = [
+    *("text", "type", "summary", "heading", "speaker", "language", "importance", "confidence"),
+    *("is_pinned", "valid_from", "valid_to", "occurred_at", "metadata", "method", "model"),
+    *("vector", "entities", "edges", "sources"),
+]
+ASKED = ["kind", "question", "details", "event_id", "other_memory_id", "version"]
+WRONG = ["x", -1e300, True, [1], {"a": 1}, "9" * 30, "NaN", "2026-13-45"]
+
+
+@pytest.mark.parametrize("name", ["decide_review", "supersede_memory", "request_reviews"])
+def test_a_field_of_the_wrong_type_is_told_as_such(world, name: str) -> None:
+    """Whatever is put where: it is taken, or refused with a code of memdb's own."""
+    event, memory = world.event(), world.memory("a")
+    question = {"kind": "uncertain", "memory_id": memory, "version": 1, "question": "?"}
+    (ref,) = request(world, question | {"kind": "stale"})
+    new: dict[str, Any] = {"text": "b"}
+    if name == "supersede_memory":
+        new["sources"] = [{"event_id": event}]
+    codes = set[str]()
+    for field in ASKED if name == "request_reviews" else FIELDS:
+        for value in WRONG:
+            try:
+                with world.db.transaction(force_rollback=True):
+                    if name == "request_reviews":
+                        request(world, question | {field: value})
+                    else:
+                        first = [ref.review_id, "edit"] if name == "decide_review" else [memory, 1]
+                        world.db.execute(
+                            f"select * from memdb.{name}(%s, %s, %s, %s)",
+                            [world.tenant, *first, json.dumps(new | {field: value})],
+                        )
+            except psycopg.Error as error:
+                codes.add(error.sqlstate or "")
+    assert codes and all(code.startswith("MD") for code in codes), codes
