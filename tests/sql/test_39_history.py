@@ -175,16 +175,19 @@ def test_the_past_reads_as_a_copy_made_then(db, tenant, history, days) -> None:
         world = World(db, tenant().id)
         for _ in range(3):
             world.event()
-        moments = []
+        # A copy asks about every memory: of a few moments only, and only these are compared.
+        kept = range(0, len(history), max(1, len(history) // 5))
+        moments: list[Moment] = []
         for number, action in enumerate(history):
             try:
                 with db.transaction():
                     act(world, number, action)
             except psycopg.Error as error:
                 assert (error.sqlstate or "").startswith("MD2"), error
-            moments.append(moment(world))
+            if number in kept:
+                moments.append(moment(world))
         assert_sound(world)
-        for then in moments[:: max(1, len(moments) // 5)]:
+        for then in moments:
             same_as_then(world, then)
             for day in days:
                 same_about(world, then, DAY0 + timedelta(days=day))
