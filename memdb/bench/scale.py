@@ -91,7 +91,7 @@ def measure_scale(
         started = time.perf_counter()
         filled = fill(session, spec, Clusters(_DIMENSIONS, seed=11), progress)
         if filled.is_new:
-            _settle(session, filled)
+            settle(session, filled)
         load_s = time.perf_counter() - started if filled.is_new else None
         stage("building indexes")
         started = time.perf_counter()
@@ -107,13 +107,22 @@ def measure_scale(
         return result
 
 
-def _settle(session: psycopg.Connection[Any], filled: Filled) -> None:
+def settle(session: psycopg.Connection[Any], filled: Filled) -> None:
     """Do what jobs and autovacuum would have done by now."""
     db = Db.over(session)
     session.execute("analyze")
     while db.run(calls.fold_keyword_stats(filled.tenant, 10_000))[0]:
         pass
     session.execute("vacuum analyze")
+
+
+def questions(count: int) -> list[tuple[str, list[float]]]:
+    """Return questions with their vectors, always the same."""
+    return [(text, _floats(vector)) for text, vector in _questions(count)]
+
+
+def _floats(vector: str) -> list[float]:
+    return [float(x) for x in vector[1:-1].split(",")]
 
 
 def _questions(count: int) -> list[tuple[str, str]]:
@@ -164,7 +173,7 @@ def _ask(
         call = calls.recall(
             filled.tenant,
             text,
-            vector=[float(x) for x in vector[1:-1].split(",")],
+            vector=_floats(vector),
             namespaces=[scope],
             k=_K,
             legs=None if leg is None else [leg],

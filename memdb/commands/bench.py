@@ -19,6 +19,7 @@ from memdb.commands import bench_size
 from memdb.commands.bench_cascade import cascade
 from memdb.commands.bench_fade import fade
 from memdb.commands.bench_hooks import hooks
+from memdb.commands.bench_serve import serve
 from memdb.commands.bench_state import statebench
 from memdb.commands.bench_write import write
 from memdb.commands.options import DataDir, Dsn, settings_for
@@ -41,6 +42,7 @@ def register(app: typer.Typer) -> None:
     group.command()(fade)
     group.command()(hooks)
     group.command()(statebench)
+    group.command()(serve)
     bench_size.add_to(group)
     app.add_typer(group, name="bench", rich_help_panel="Upkeep")
 
