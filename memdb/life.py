@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-__all__ = ["Batch", "Job", "MemoryLife"]
+__all__ = ["Batch", "Job", "MemoryLife", "PresetPolicy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +60,13 @@ class MemoryLife:
     use_count: int
     last_used_at: datetime | None
     fades_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class PresetPolicy:
+    """One policy that a preset sets."""
+
+    preset: str
+    meaning: str
+    key: str
+    value: Any

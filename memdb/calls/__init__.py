@@ -68,6 +68,7 @@ from memdb.calls.ledger import (
     record_model_call,
 )
 from memdb.calls.life import (
+    apply_preset,
     archive_memories,
     claim_job,
     fade_due,
@@ -76,6 +77,7 @@ from memdb.calls.life import (
     list_jobs,
     memory_life,
     pin_memory,
+    policy_presets,
     promote_memories,
     run_due_jobs,
     schedule_cron,
@@ -173,6 +175,7 @@ __all__ = [
     "activate_embedding_model",
     "add_premises",
     "append_events",
+    "apply_preset",
     "archive_memories",
     "ask_rederivations",
     "build_context",
@@ -248,6 +251,7 @@ __all__ = [
     "open_model_call",
     "pending_embeddings",
     "pin_memory",
+    "policy_presets",
     "promote_memories",
     "read_turns",
     "rebuild_graph",

@@ -7,6 +7,7 @@ from memdb import life
 from memdb.statement import Call, arg, call, nothing
 
 __all__ = [
+    "apply_preset",
     "archive_memories",
     "claim_job",
     "fade_due",
@@ -15,6 +16,7 @@ __all__ = [
     "list_jobs",
     "memory_life",
     "pin_memory",
+    "policy_presets",
     "promote_memories",
     "run_due_jobs",
     "schedule_cron",
@@ -175,3 +177,19 @@ def _moment(value: datetime) -> datetime:
 
 def _number(value: int | None) -> int | None:
     return value
+
+
+def policy_presets() -> Call[life.PresetPolicy]:
+    """Return the presets of policies there are, and what each sets."""
+    return call("policy_presets", life.PresetPolicy)
+
+
+def apply_preset(tenant: int, preset: str | None, namespace: str | None = None) -> Call[int]:
+    """Set the policies of a preset, or take back all that presets set; returns how many."""
+    return call(
+        "apply_preset",
+        int,
+        arg("tenant", "integer", tenant),
+        arg("preset", "text", preset),
+        arg("namespace", "text", namespace),
+    )

@@ -105,6 +105,22 @@ as $$
 $$;
 comment on function memdb._policy (integer, text, integer) is 'The value of one key that applies in a namespace (null: tenant wide).';
 
+-- _reliability: the policies reliability_of_kinds and reliability_of_agents of a namespace; null where none is set.
+create or replace function memdb._reliability (p_tenant integer, p_namespace integer)
+  returns jsonb
+  language plpgsql stable
+as $$
+begin
+  -- Asked with every batch of events, and hardly anybody sets one: the common case is one look-up.
+  if not exists (select from memdb.policy p
+                  where p.tenant_id = p_tenant and p.key in ('reliability_of_kinds', 'reliability_of_agents')) then
+    return null;
+  end if;
+  return jsonb_build_object('reliability_of_kinds', memdb._policy(p_tenant, 'reliability_of_kinds', p_namespace),
+                            'reliability_of_agents', memdb._policy(p_tenant, 'reliability_of_agents', p_namespace));
+end $$;
+comment on function memdb._reliability (integer, integer) is 'The policies reliability_of_kinds and reliability_of_agents of a namespace; null where none is set.';
+
 -- _suits_policy: whether a value is one that a key can have.
 --
 -- Of the kind of its default; a number is not negative. What reads a policy does so in the middle of
@@ -163,7 +179,7 @@ begin
     perform memdb._raise('MD001', 'no such policy key', jsonb_build_object('field', 'key', 'key', left(p_key, 200)),
       'Known keys: ' || (select string_agg(d.key, ', ' order by d.key) from memdb._policy_defaults() d) || '.');
   end if;
-  if not memdb._suits_policy(p_key, p_value) then
+  if p_value is not null and not memdb._suits_policy(p_key, p_value) then
     perform memdb._raise('MD001', 'this is no value for this policy', jsonb_build_object('field', 'value', 'key', p_key),
       (select d.meaning || ' Default: ' || d.value::text || '.' from memdb._policy_defaults() d where d.key = p_key));
   end if;

@@ -40,7 +40,7 @@ begin
     parent          := v_item ->> 'parent';
     occurred_at     := v_item ->> 'occurred_at';
     time_zone       := coalesce(v_item ->> 'time_zone', 'UTC');
-    trust           := coalesce(v_item ->> 'trust', '1');
+    trust           := v_item ->> 'trust';
     metadata        := coalesce(nullif(v_item -> 'metadata', 'null'), '{}');
     to_extract      := coalesce(v_item ->> 'extract', 'true');
     key             := v_item ->> 'key';
@@ -211,12 +211,13 @@ create or replace function memdb._insert_events (
 begin atomic
   with boundary as materialized (
     select n.namespace_id, memdb._policy(p_tenant, 'event_kinds', n.namespace_id) as kept,
-           memdb._policy(p_tenant, 'memory_kinds', n.namespace_id) as remembered
+           memdb._policy(p_tenant, 'memory_kinds', n.namespace_id) as remembered,
+           memdb._reliability(p_tenant, n.namespace_id) as reliability
       from memdb.namespace n
      where n.tenant_id = p_tenant and n.path in (
        select coalesce(r.namespace, 'default') from jsonb_to_recordset(p_events) r (namespace text))
   ), item as materialized (
-    select i.*, n.namespace_id, b.remembered ? i.kind as is_remembered, s.session_id, s.next_sequence, e.event_id as known_id, e.sequence as known_sequence,
+    select i.*, n.namespace_id, b.reliability, b.remembered ? i.kind as is_remembered, s.session_id, s.next_sequence, e.event_id as known_id, e.sequence as known_sequence,
            coalesce(e.content_hash, first_value(i.content_hash) over same) as known_hash,
            first_value(i.ordinal) over same as first_ordinal,
            e.event_id is null and row_number() over same = 1 and (b.kept = 'null' or b.kept ? i.kind)
@@ -251,7 +252,10 @@ begin atomic
     select p_tenant, n.id, n.namespace_id, n.session_id, n.place, n.kind, n.text, n.input, n.output, n.user_id,
            n.agent_id, n.speaker, n.language,
            coalesce(n.parent_event_id, nullif(ids.id[ids.first[n.parent + 1]], 0)),
-           n.occurred_at, n.time_zone, p_now, n.trust, n.key, n.content_hash, n.metadata
+           n.occurred_at, n.time_zone, p_now,
+           coalesce(n.trust, coalesce((n.reliability -> 'reliability_of_kinds' ->> n.kind)::real, 1)
+                             * coalesce((n.reliability -> 'reliability_of_agents' ->> n.agent_id)::real, 1)),
+           n.key, n.content_hash, n.metadata
       from numbered n, ids
      where n.is_fresh
      -- In the order of the keys: two batches with the same keys wait for each other, never in a circle.
@@ -291,7 +295,7 @@ comment on function memdb._insert_events (integer, jsonb, timestamptz) is 'Inser
 -- the other fields are namespace (default `default`), session (your id; made on first use),
 -- user, agent, speaker, language (ISO 639-1), parent_event_id or parent (0-based index of an
 -- earlier item of the batch), occurred_at (default now), time_zone (IANA, default UTC), trust
--- (0 to 1, default 1), key (idempotency), metadata (object), extract (false: nothing is to be
+-- (0 to 1, default that of its kind and agent: policies reliability_of_kinds and reliability_of_agents), key (idempotency), metadata (object), extract (false: nothing is to be
 -- extracted, because a memory is recorded with it).
 -- Returns one row per item, in order: its 0-based ordinal, the event, its session and place in
 -- it, and whether it is new. The same key with the same content is the same event, in one batch

@@ -168,10 +168,7 @@ begin
       if to_regprocedure('memdb.apply_retention(integer,integer)') is not null then
         remaining := memdb.apply_retention(p_tenant, p_limit);
       end if;
-    when 'continue_forgetting' then
-      if to_regprocedure('memdb._continue_forgetting(integer,integer)') is not null then
-        remaining := memdb._continue_forgetting(p_tenant, p_limit);
-      end if;
+    when 'continue_forgetting' then remaining := memdb.continue_erasures(p_tenant, p_limit);
     when 'purge_logs' then remaining := memdb._purge_logs(p_tenant, p_limit);
     when 'retry_failed' then remaining := memdb._retry_failed(p_tenant);
     when 'golden_queries' then

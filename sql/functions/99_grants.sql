@@ -70,7 +70,7 @@ begin
         ('current_time', 'memdb_reader'), ('diff_versions', 'memdb_reader'), ('earlier_events', 'memdb_reader'), ('effective_policy', 'memdb_reader'), ('expand_related', 'memdb_reader'),
         ('explain_memory', 'memdb_reader'), ('explain_memory_json', 'memdb_reader'), ('explain_writing', 'memdb_reader'), ('review_items', 'memdb_reader'), ('export_prov', 'memdb_reader'), ('find_tenant', 'memdb_reader'),
         ('fold_query', 'memdb_reader'), ('keyword_text_v1', 'memdb_reader'), ('_own_words', 'memdb_reader'), ('_points_back', 'memdb_reader'), ('get_memory', 'memdb_reader'), ('health', 'memdb_reader'),
-        ('known_events', 'memdb_reader'), ('memory_life', 'memdb_reader'), ('list_embedding_models', 'memdb_reader'),
+        ('known_events', 'memdb_reader'), ('memory_life', 'memdb_reader'), ('policy_presets', 'memdb_reader'), ('list_embedding_models', 'memdb_reader'),
         ('list_memories', 'memdb_reader'), ('list_topics', 'memdb_reader'), ('memory_as_of', 'memdb_reader'), ('memory_history', 'memdb_reader'),
         ('neighbours', 'memdb_reader'), ('open_conflicts', 'memdb_reader'), ('read_turns', 'memdb_reader'),
         ('replay_session', 'memdb_reader'),
@@ -123,7 +123,7 @@ begin
         ('continue_erasures', 'memdb_operator'), ('erasure_receipts', 'memdb_operator'), ('forget', 'memdb_operator'),
         ('set_legal_hold', 'memdb_operator'), ('verify_erasure', 'memdb_operator'),
         ('check_consistency', 'memdb_operator'), ('table_fingerprints', 'memdb_operator'), ('verify_tenant', 'memdb_operator'), ('create_tenant', 'memdb_operator'), ('grant_agent', 'memdb_operator'), ('grant_role', 'memdb_operator'),
-        ('list_jobs', 'memdb_operator'), ('schedule_job', 'memdb_operator'), ('schedule_cron', 'memdb_operator'),
+        ('list_jobs', 'memdb_operator'), ('apply_preset', 'memdb_operator'), ('schedule_job', 'memdb_operator'), ('schedule_cron', 'memdb_operator'),
         ('unschedule_cron', 'memdb_operator'), ('work_off_jobs', 'memdb_operator'), ('set_namespace', 'memdb_operator'), ('set_policy', 'memdb_operator')) g (name, role)
       join pg_proc p on p.pronamespace = 'memdb'::regnamespace and p.proname = g.name
   loop
