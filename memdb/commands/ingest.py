@@ -1,14 +1,14 @@
-"""The command `memdb ingest`."""
+"""The commands `memdb ingest` and `memdb import`."""
 
 import gzip
 import io
 import sys
 import zlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 from zoneinfo import ZoneInfo
 
 import typer
@@ -28,7 +28,7 @@ from memdb.commands.options import (
 )
 from memdb.commands.terminal import err, hang, note, out, progress
 from memdb.errors import InvalidArgument
-from memdb.ingest import BadLine, Ingest, Record, read
+from memdb.ingest import FORMATS, BadLine, Ingest, Record, lines_of, read
 from memdb.types import AppendedEvent
 
 __all__ = ["SOME_LINES_BAD", "register"]
@@ -37,11 +37,19 @@ SOME_LINES_BAD = 3
 _SHOWN_LINES = 20
 _INDENT = 12
 _STDIN = Path("-")
+_Reader: TypeAlias = Callable[[Iterator[bytes]], Iterator[Record | BadLine]]
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command of this file."""
+    """Add the commands of this file."""
     app.command(rich_help_panel="Memory")(ingest)
+    app.command(name="import", rich_help_panel="Memory")(import_)
+
+
+def _format(name: str) -> str:
+    if name not in FORMATS:
+        raise typer.BadParameter(f"{name!r} is none of {', '.join(FORMATS)}")
+    return name
 
 
 def ingest(
@@ -81,7 +89,41 @@ def ingest(
     with open_memory(
         settings, tenant, namespace, user, encoder, create_tenant=create_tenant or None
     ) as memory:
-        work = _run(memory, file, batch, session, zone)
+        work = _run(memory, file, batch, lambda lines: read(lines, session=session, zone=zone))
+    if work.bad:
+        raise typer.Exit(SOME_LINES_BAD)
+
+
+def import_(
+    format_: Annotated[
+        str, typer.Argument(metavar="FORMAT", help=f"{', '.join(FORMATS)}.", callback=_format)
+    ],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Also gzipped; - for standard input.")
+    ],
+    time_zone: Annotated[
+        str, typer.Option(metavar="ZONE", help="Of times without an offset, such as Asia/Shanghai.")
+    ] = "UTC",
+    batch: Annotated[int, typer.Option(min=1, max=500, help="Records a transaction.")] = 200,
+    tenant: Tenant = None,
+    namespace: Namespace = None,
+    user: User = None,
+    encoder: Encoder = "auto",
+    dsn: Dsn = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Bring in what another memory exported, each item as an event and a memory that rests on it.
+
+    mem0: get_all as JSON. langgraph: the table store, by psql -At -c "select row_to_json(s) from
+    store s". csv: a header, and columns named as fields of events. jsonl: as memdb ingest. Running
+    it again adds nothing; an item that cannot be used is reported, and the exit code is 3 then.
+    """
+    settings = settings_for(dsn, data_dir)
+    zone = _zone(time_zone)
+    if file != _STDIN:
+        file.open("rb").close()
+    with open_memory(settings, tenant, namespace, user, encoder) as memory:
+        work = _run(memory, file, batch, lambda lines: read(lines_of(format_, lines), zone=zone))
     if work.bad:
         raise typer.Exit(SOME_LINES_BAD)
 
@@ -96,12 +138,12 @@ def _zone(name: str) -> tzinfo:
         raise typer.BadParameter(f"{name!r} is no time zone", param_hint="--time-zone") from error
 
 
-def _run(memory: Memory, file: Path, batch: int, session: str | None, zone: tzinfo) -> Ingest:
+def _run(memory: Memory, file: Path, batch: int, records: _Reader) -> Ingest:
     with _open(file) as (stream, size), progress() as display:
         watcher = _Display(display, stream, size, has_encoder=memory.encoder is not None)
         work = Ingest(memory, watcher, batch_size=batch)
         try:
-            work.run(read(_lines(stream), session=session, zone=zone))
+            work.run(records(_lines(stream)))
             watcher.finish()
         except BaseException:
             display.stop()
