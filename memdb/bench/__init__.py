@@ -5,6 +5,7 @@
     vectors    an encoder that remembers its vectors between runs
     retrieval  store a data set, ask its questions, score the answers
     cascade    what a correction costs that fells many memories (footprint: memory taken)
+    forget     what forgetting a user of many memories costs, and how long others wait
     hooks      what recording a step costs
     statebench what is still believed after facts were superseded, what leaks between scopes
 

@@ -18,6 +18,7 @@ from memdb.client import Memory
 from memdb.commands import bench_size
 from memdb.commands.bench_cascade import cascade
 from memdb.commands.bench_fade import fade
+from memdb.commands.bench_forget import forget
 from memdb.commands.bench_hooks import hooks
 from memdb.commands.bench_serve import serve
 from memdb.commands.bench_state import statebench
@@ -40,6 +41,7 @@ def register(app: typer.Typer) -> None:
     group.command()(write)
     group.command()(cascade)
     group.command()(fade)
+    group.command()(forget)
     group.command()(hooks)
     group.command()(statebench)
     group.command()(serve)

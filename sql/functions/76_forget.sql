@@ -159,38 +159,37 @@ create or replace function memdb._count_erasure (p_tenant integer, p_receipt big
   language plpgsql stable
 as $$
 declare
-  v_counts jsonb := '{}';
-  v_table  record;
+  c_version constant text := 'i.subject = ''version'' and d.memory_id = i.subject_id and d.version = i.version';
+  c_memory  constant text := 'i.subject = ''memory'' and d.memory_id = i.subject_id';
+  c_event   constant text := 'i.subject = ''event'' and d.event_id = i.subject_id';
+  v_counts  jsonb := '{}';
+  v_table   record;
+  v_rows    bigint;
 begin
   for v_table in
-    select w.name, format(
-      'select count(*) from memdb.%I d where d.tenant_id = $1 and exists (select from memdb.erasure_item i'
-      ' where i.tenant_id = $1 and i.receipt_id = $2 and not i.stays and (%s))', w.name, w.condition) as query
+    select w.name, string_agg(format(
+      'select d.ctid from memdb.erasure_item i join memdb.%I d on d.tenant_id = $1 and %s'
+      ' where i.tenant_id = $1 and i.receipt_id = $2 and not i.stays', w.name, w.condition), ' union ') as found
       from (values
-        ('event', 'i.subject = ''event'' and i.subject_id = d.event_id'),
-        ('extraction', 'i.subject = ''event'' and i.subject_id = d.event_id'),
-        ('memory', 'i.subject = ''memory'' and i.subject_id = d.memory_id'),
-        ('mention', 'i.subject = ''memory'' and i.subject_id = d.memory_id'),
-        ('memory_version', 'i.subject = ''version'' and i.subject_id = d.memory_id and i.version = d.version'),
-        ('justification', 'i.subject = ''version'' and i.subject_id = d.memory_id and i.version = d.version'),
-        ('premise', 'i.subject = ''version'' and (i.subject_id, i.version) = (select j.memory_id, j.version'
-                    ' from memdb.justification j where j.tenant_id = $1 and j.justification_id = d.justification_id)'),
-        ('embedding', 'i.subject = ''version'' and i.subject_id = d.memory_id and i.version = d.version'),
-        ('embedding_cold', 'i.subject = ''version'' and i.subject_id = d.memory_id and i.version = d.version'),
-        ('embedding_queue', 'i.subject = ''version'' and i.subject_id = d.memory_id and i.version = d.version'),
-        ('assertion', 'i.subject = ''version'' and i.subject_id = d.memory_id and i.version = d.version'),
-        ('belief', 'i.subject = d.subject and i.subject_id = d.subject_id'),
-        ('edge', 'i.subject = ''memory'' and i.subject_id in (d.from_memory_id, d.to_memory_id)'
-                 ' or i.subject = ''event'' and i.subject_id = d.event_id'),
-        ('review_item', 'i.subject = ''version'' and (i.subject_id, i.version) in ((d.memory_id, d.version), (d.other_memory_id, d.other_version))'
-                        ' or i.subject = ''event'' and i.subject_id = d.event_id'),
-        ('assessment', 'i.subject = ''version'' and i.subject_id = d.memory_id and i.version = d.version'
-                       ' or i.subject = ''event'' and i.subject_id = d.event_id'))
-        w (name, condition)
+        ('event', c_event), ('extraction', c_event), ('memory', c_memory), ('mention', c_memory), ('memory_version', c_version),
+        ('justification', c_version), ('embedding', c_version), ('embedding_cold', c_version), ('embedding_queue', c_version),
+        ('assertion', c_version), ('rederivation', c_version), ('belief', 'd.subject = i.subject and d.subject_id = i.subject_id'),
+        ('edge', 'i.subject = ''memory'' and d.from_memory_id = i.subject_id'),
+        ('edge', 'i.subject = ''memory'' and d.to_memory_id = i.subject_id'), ('edge', c_event),
+        ('review_item', c_version), ('review_item', c_event),
+        ('review_item', 'i.subject = ''version'' and d.other_memory_id = i.subject_id and d.other_version = i.version'),
+        ('assessment', c_version), ('assessment', c_event)) w (name, condition)
+     group by w.name
   loop
-    execute v_table.query using p_tenant, p_receipt into v_table.query;
-    v_counts := memdb._add_count(v_counts, v_table.name, v_table.query::bigint);
+    execute format('select count(*) from (%s) f', v_table.found) using p_tenant, p_receipt into v_rows;
+    v_counts := memdb._add_count(v_counts, v_table.name, v_rows);
   end loop;
+  select count(*) into v_rows
+    from memdb.erasure_item i
+    join memdb.justification j on j.tenant_id = p_tenant and j.memory_id = i.subject_id and j.version = i.version
+    join memdb.premise p on p.tenant_id = p_tenant and p.justification_id = j.justification_id
+   where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and not i.stays;
+  v_counts := memdb._add_count(v_counts, 'premise', v_rows);
   -- And the reasons that versions lose which stay.
   return memdb._add_counts(v_counts, (
     select jsonb_build_object('justification', count(distinct j.justification_id), 'premise', count(p.ordinal))
