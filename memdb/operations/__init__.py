@@ -6,6 +6,7 @@ encoding comes before the transaction that stores, or between two.
 
 from memdb.operations.context import context, explain, mark_used
 from memdb.operations.encoding import embed_pending
+from memdb.operations.forgetting import forget, hold, receipts, verify_forgotten
 from memdb.operations.history import diff, export_prov, history, replay, trace
 from memdb.operations.reading import get, health, list_memories, recall, why
 from memdb.operations.review import (
@@ -30,14 +31,17 @@ __all__ = [
     "embed_pending",
     "explain",
     "export_prov",
+    "forget",
     "get",
     "health",
     "history",
+    "hold",
     "list_memories",
     "mark_used",
     "observe",
     "observe_many",
     "recall",
+    "receipts",
     "relate",
     "remember",
     "remember_many",
@@ -51,5 +55,6 @@ __all__ = [
     "supersede",
     "trace",
     "verify",
+    "verify_forgotten",
     "why",
 ]

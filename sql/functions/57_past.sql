@@ -341,7 +341,9 @@ begin
              order by e.event_id desc
              limit 1000) e
       join memdb.extraction x on x.tenant_id = p_tenant and x.event_id = e.event_id
-     where x.state <> 'done' or x.finished_at > p_at
+     where (x.state <> 'done' or x.finished_at > p_at)
+       and not exists (select from memdb.erasure_item i
+                        where i.tenant_id = p_tenant and i.subject = 'event' and i.subject_id = e.event_id)
      order by e.event_id desc
      limit p_limit;
 end $$;

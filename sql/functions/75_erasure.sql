@@ -17,30 +17,35 @@ begin atomic
 end;
 comment on function memdb._erasure_hash (bytea, text, text) is 'An id or a name as a receipt keeps it: SHA-256 with the receipt''s salt, first 16 bytes.';
 
+-- _ids_of: the numbers in one array of a request; null where it does not name any.
+create or replace function memdb._ids_of (p_target jsonb, p_key text)
+  returns bigint[]
+  language sql immutable
+begin atomic
+  select case when p_target ? p_key then array(select e.value::bigint from jsonb_array_elements_text(p_target -> p_key) e) end;
+end;
+comment on function memdb._ids_of (jsonb, text) is 'The numbers in one array of a request; null where it does not name any.';
+
 -- _is_meant: whether a row lies within what a request names by user, agent, session, namespace and time.
 --
--- p_target as _checked_target makes it.
+-- p_own are the sessions the user speaks in alone: what nobody signed there is part of it. Plain, so
+-- that the planner inlines it.
 create or replace function memdb._is_meant (
-  p_target    jsonb,
-  p_namespace integer,
-  p_session   bigint,
-  p_user      text,
-  p_agent     text,
-  p_at        timestamptz
+  p_user text, p_own bigint[], p_agent text, p_sessions bigint[], p_namespaces bigint[], p_from timestamptz, p_to timestamptz,
+  p_row_namespace integer, p_row_session bigint, p_row_user text, p_row_agent text, p_row_at timestamptz
 )
   returns boolean
   language sql immutable parallel safe
 begin atomic
-  select (p_target -> 'namespaces' is null or p_target -> 'namespaces' @> to_jsonb(p_namespace))
-     and (p_target -> 'sessions' is null or coalesce(p_target -> 'sessions' @> to_jsonb(p_session), false))
-     and (p_target -> 'user' is null or coalesce(p_user = p_target ->> 'user', false)
-          -- What nobody signed in a conversation with this user alone is part of it.
-          or (p_user is null and coalesce(p_target -> 'own_sessions' @> to_jsonb(p_session), false)))
-     and (p_target -> 'agent' is null or coalesce(p_agent = p_target ->> 'agent', false))
-     and (p_target -> 'from' is null or p_at >= to_timestamp((p_target ->> 'from')::numeric))
-     and (p_target -> 'to' is null or p_at < to_timestamp((p_target ->> 'to')::numeric));
+  select (p_namespaces is null or p_row_namespace = any (p_namespaces))
+     and (p_sessions is null or coalesce(p_row_session = any (p_sessions), false))
+     and (p_user is null or coalesce(p_row_user = p_user, false)
+          or (p_row_user is null and coalesce(p_row_session = any (p_own), false)))
+     and (p_agent is null or coalesce(p_row_agent = p_agent, false))
+     and (p_from is null or p_row_at >= p_from)
+     and (p_to is null or p_row_at < p_to);
 end;
-comment on function memdb._is_meant (jsonb, integer, bigint, text, text, timestamptz) is 'Whether a row lies within what a request names by user, agent, session, namespace and time.';
+comment on function memdb._is_meant (text, bigint[], text, bigint[], bigint[], timestamptz, timestamptz, integer, bigint, text, text, timestamptz) is 'Whether a row lies within what a request names by user, agent, session, namespace and time.';
 
 -- _list_named: put on the list what a request names itself: events, and memories with all their versions.
 --
@@ -52,10 +57,17 @@ create or replace function memdb._list_named (p_tenant integer, p_receipt bigint
   language plpgsql volatile
 as $$
 declare
-  v_entities bigint[] := array(select e.value::bigint from jsonb_array_elements_text(p_target -> 'entities') e);
-  v_events   bigint[] := array(select e.value::bigint from jsonb_array_elements_text(p_target -> 'event_ids') e);
-  v_memories bigint[] := array(select e.value::bigint from jsonb_array_elements_text(p_target -> 'memory_ids') e);
-  v_found    bigint;
+  v_user       text := p_target ->> 'user';
+  v_own        bigint[] := memdb._ids_of(p_target, 'own_sessions');
+  v_agent      text := p_target ->> 'agent';
+  v_sessions   bigint[] := memdb._ids_of(p_target, 'sessions');
+  v_namespaces bigint[] := memdb._ids_of(p_target, 'namespaces');
+  v_from       timestamptz := to_timestamp((p_target ->> 'from')::numeric);
+  v_to         timestamptz := to_timestamp((p_target ->> 'to')::numeric);
+  v_entities   bigint[] := memdb._ids_of(p_target, 'entities');
+  v_events     bigint[] := memdb._ids_of(p_target, 'event_ids');
+  v_memories   bigint[] := memdb._ids_of(p_target, 'memory_ids');
+  v_found      bigint;
 begin
   if not p_target ?| array['kinds', 'event_ids'] or p_target ? 'memory_ids' then
     insert into memdb.erasure_item (tenant_id, subject, subject_id, version, receipt_id)
@@ -63,10 +75,11 @@ begin
         from memdb.memory m
         join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id
        where m.tenant_id = p_tenant and m.erasure_id is null
-         and memdb._is_meant(p_target, m.namespace_id, m.session_id, m.user_id, m.agent_id, m.occurred_at)
+         and memdb._is_meant(v_user, v_own, v_agent, v_sessions, v_namespaces, v_from, v_to,
+               m.namespace_id, m.session_id, m.user_id, m.agent_id, m.occurred_at)
          and (p_target -> 'types' is null or p_target -> 'types' ? m.type)
-         and (p_target -> 'memory_ids' is null or m.memory_id = any (v_memories))
-         and (p_target -> 'entities' is null or exists (
+         and (v_memories is null or m.memory_id = any (v_memories))
+         and (v_entities is null or exists (
                 select from memdb.mention n
                  where n.tenant_id = p_tenant and n.memory_id = m.memory_id and n.entity_id = any (v_entities)))
       on conflict do nothing;
@@ -76,9 +89,10 @@ begin
       select p_tenant, 'event', e.event_id, p_receipt
         from memdb.event e
        where e.tenant_id = p_tenant
-         and memdb._is_meant(p_target, e.namespace_id, e.session_id, e.user_id, e.agent_id, e.occurred_at)
+         and memdb._is_meant(v_user, v_own, v_agent, v_sessions, v_namespaces, v_from, v_to,
+               e.namespace_id, e.session_id, e.user_id, e.agent_id, e.occurred_at)
          and (p_target -> 'kinds' is null or p_target -> 'kinds' ? e.kind)
-         and (p_target -> 'event_ids' is null or e.event_id = any (v_events))
+         and (v_events is null or e.event_id = any (v_events))
       on conflict do nothing;
   elsif p_target ? 'entities' then
     insert into memdb.erasure_item (tenant_id, subject, subject_id, receipt_id)
@@ -108,8 +122,15 @@ comment on function memdb._list_named (integer, bigint, jsonb) is 'Put on the li
 -- Not the words of another user.
 create or replace function memdb._list_quoted (p_tenant integer, p_receipt bigint, p_target jsonb)
   returns void
-  language sql volatile
+  language plpgsql volatile
 as $$
+declare
+  v_agent      text := p_target ->> 'agent';
+  v_sessions   bigint[] := memdb._ids_of(p_target, 'sessions');
+  v_namespaces bigint[] := memdb._ids_of(p_target, 'namespaces');
+  v_from       timestamptz := to_timestamp((p_target ->> 'from')::numeric);
+  v_to         timestamptz := to_timestamp((p_target ->> 'to')::numeric);
+begin
   insert into memdb.erasure_item (tenant_id, subject, subject_id, receipt_id)
     select distinct p_tenant, 'event', e.event_id, p_receipt
       from memdb.erasure_item i
@@ -119,7 +140,8 @@ as $$
       join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = i.subject_id
      where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and i.wave = 0
        and (e.user_id is null or e.user_id = m.user_id)
-       and memdb._is_meant(p_target - 'user', e.namespace_id, e.session_id, e.user_id, e.agent_id, e.occurred_at)
+       and memdb._is_meant(null, null, v_agent, v_sessions, v_namespaces, v_from, v_to,
+           e.namespace_id, e.session_id, e.user_id, e.agent_id, e.occurred_at)
        and not exists (
          select from memdb.premise o
            join memdb.justification k on k.tenant_id = p_tenant and k.justification_id = o.justification_id
@@ -128,7 +150,7 @@ as $$
                              where d.tenant_id = p_tenant and d.subject = 'version' and d.subject_id = k.memory_id
                                and d.version = k.version))
     on conflict do nothing;
-$$;
+end $$;
 comment on function memdb._list_quoted (integer, bigint, jsonb) is 'Put on the list the events that only memories named by the request quote.';
 
 -- _list_derived: put on the list every version that some reason ties to what is on it, wave by wave.
@@ -237,14 +259,11 @@ create or replace function memdb._list_rest (p_tenant integer, p_receipt bigint,
 as $$
 begin
   insert into memdb.erasure_item (tenant_id, subject, subject_id, receipt_id)
-    select distinct p_tenant, 'memory', i.subject_id, p_receipt
+    select p_tenant, 'memory', i.subject_id, p_receipt
       from memdb.erasure_item i
      where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and not i.stays
-       and not exists (
-         select from memdb.memory_version v
-           left join memdb.erasure_item o
-             on o.tenant_id = p_tenant and o.subject = 'version' and o.subject_id = v.memory_id and o.version = v.version and not o.stays
-          where v.tenant_id = p_tenant and v.memory_id = i.subject_id and o.subject_id is null)
+     group by i.subject_id
+    having count(*) = (select count(*) from memdb.memory_version v where v.tenant_id = p_tenant and v.memory_id = i.subject_id)
     on conflict do nothing;
   insert into memdb.erasure_item (tenant_id, subject, subject_id, receipt_id)
     select distinct p_tenant, 'session', e.session_id, p_receipt
@@ -255,7 +274,9 @@ begin
     select p_tenant, 'session', s.session_id, p_receipt
       from memdb.session s
      where s.tenant_id = p_tenant and not p_target ?| array['types', 'kinds', 'from', 'to', 'entities', 'event_ids', 'memory_ids']
-       and memdb._is_meant(p_target - 'agent', s.namespace_id, s.session_id, s.user_id, s.agent_id, s.started_at)
+       and memdb._is_meant(p_target ->> 'user', null, null, memdb._ids_of(p_target, 'sessions'), memdb._ids_of(p_target, 'namespaces'),
+             null, null, s.namespace_id, s.session_id, s.user_id, s.agent_id, s.started_at)
+       and (p_target -> 'agent' is null or s.agent_id = p_target ->> 'agent')
     on conflict do nothing;
   insert into memdb.erasure_item (tenant_id, subject, subject_id, receipt_id)
     select distinct p_tenant, 'entity', n.entity_id, p_receipt
@@ -270,8 +291,7 @@ comment on function memdb._list_rest (integer, bigint, jsonb) is 'Put on the lis
 
 -- _list_erasure: put on the list all that a request to forget means.
 --
--- The caller holds the truth lock: nobody rests a memory on what is being listed. The list is
--- analyzed as it grows; without statistics each step would read it whole for every row.
+-- The list is analyzed as it grows; without statistics each step would read it whole for every row.
 create or replace function memdb._list_erasure (p_tenant integer, p_receipt bigint, p_target jsonb)
   returns void
   language plpgsql volatile
@@ -287,3 +307,47 @@ begin
   analyze memdb.erasure_item;
 end $$;
 comment on function memdb._list_erasure (integer, bigint, jsonb) is 'Put on the list all that a request to forget means.';
+
+-- _last_reason: the last justification anybody may have recorded by now; later ones have higher numbers.
+--
+-- Nobody records at the moment it looks: for an instant it holds the truth lock alone. Taken in a
+-- block that fails, the lock is let go again at once.
+create or replace function memdb._last_reason (p_tenant integer)
+  returns bigint
+  language plpgsql volatile
+as $$
+declare
+  v_last bigint;
+begin
+  begin
+    perform memdb._lock_truth(p_tenant, true);
+    select s.last_value into v_last from memdb.justification_justification_id_seq s;
+    raise exception using errcode = 'MDDRY', message = 'the lock is let go';
+  exception when sqlstate 'MDDRY' then
+    return v_last;
+  end;
+end $$;
+comment on function memdb._last_reason (integer) is 'The last justification anybody may have recorded by now; later ones have higher numbers.';
+
+-- _is_list_late: whether something was recorded since that ties to what is listed, so that the list is to be made anew.
+--
+-- p_last and p_since are _last_reason and the time when the list was begun. The caller holds the truth lock.
+create or replace function memdb._is_list_late (p_tenant integer, p_last bigint, p_since timestamptz)
+  returns boolean
+  language sql stable
+as $$
+  select exists (
+    select from memdb.justification j
+      join memdb.premise p on p.tenant_id = p_tenant and p.justification_id = j.justification_id
+      join memdb.erasure_item i
+        on i.tenant_id = p_tenant
+       and (i.subject, i.subject_id) in (('version', j.memory_id), ('version', p.memory_id), ('event', p.event_id))
+     where j.tenant_id = p_tenant and j.justification_id > p_last)
+    or exists (
+    select from memdb.premise p
+      join memdb.erasure_item i
+        on i.tenant_id = p_tenant
+       and (i.subject, i.subject_id) in (('version', p.conclusion_id), ('version', p.memory_id), ('event', p.event_id))
+     where p.tenant_id = p_tenant and p.added_at >= p_since);
+$$;
+comment on function memdb._is_list_late (integer, bigint, timestamptz) is 'Whether something was recorded since that ties to what is listed, so that the list is to be made anew.';

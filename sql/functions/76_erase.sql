@@ -45,7 +45,7 @@ begin
      set state = 'done', finished_at = '-infinity', worker = null, leased_until = null, error = null, raw_output = null
     from memdb.erasure_item i
    where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'event'
-     and x.tenant_id = p_tenant and x.event_id = i.subject_id and x.finished_at is distinct from '-infinity';
+     and x.tenant_id = p_tenant and x.event_id = i.subject_id and x.state <> 'done';
   return v_counts;
 end $$;
 comment on function memdb._hide_erasure (integer, bigint, jsonb, timestamptz) is 'Take what is listed out of every read, at once.';
