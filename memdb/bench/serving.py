@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,9 @@ _STARTS_WITHIN = 120
 
 Ask = Callable[[int], None]
 """Sends the n-th request and reads its answer."""
+
+Make = Callable[[ExitStack], Ask]
+"""Opens what a client needs, to be closed with the stack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +108,8 @@ def measure_serving(
                     "recall",
                     number,
                     seconds,
-                    lambda: _direct_recall(dsn, filled, asked),
-                    lambda: _http_recall(port, keys[spec.name], asked),
+                    lambda stack: _direct_recall(stack, dsn, filled, asked),
+                    lambda stack: _http_recall(stack, port, keys[spec.name], asked),
                 )
             )
         for number in clients:
@@ -116,8 +119,8 @@ def measure_serving(
                     "write",
                     number,
                     seconds,
-                    lambda: _direct_write(dsn, writes),
-                    lambda: _http_write(port, keys[writes]),
+                    lambda stack: _direct_write(stack, dsn, writes),
+                    lambda stack: _http_write(stack, port, keys[writes]),
                 )
             )
     return Serving(rows, compared)
@@ -126,9 +129,7 @@ def measure_serving(
 # --- the load -------------------------------------------------------------------------
 
 
-def _compare(
-    what: str, clients: int, seconds: float, direct: Callable[[], Ask], over: Callable[[], Ask]
-) -> Compared:
+def _compare(what: str, clients: int, seconds: float, direct: Make, over: Make) -> Compared:
     # Twice in turns: what else the machine does then falls on both.
     halves = [
         (_load(direct, clients, seconds / 2), _load(over, clients, seconds / 2)) for _ in "12"
@@ -143,7 +144,7 @@ def _summed(halves: list[list[float]], clients: int, seconds: float) -> Load:
     return Load(len(times) / seconds, latency.p50, latency.p95)
 
 
-def _load(make: Callable[[], Ask], clients: int, seconds: float) -> list[float]:
+def _load(make: Make, clients: int, seconds: float) -> list[float]:
     """Let so many threads ask for so long; gives the milliseconds of each answer."""
     barrier = threading.Barrier(clients)
     times: list[list[float]] = [[] for _ in range(clients)]
@@ -151,15 +152,16 @@ def _load(make: Callable[[], Ask], clients: int, seconds: float) -> list[float]:
 
     def work(place: int) -> None:
         try:
-            ask = make()
-            ask(place)
-            barrier.wait(120)
-            end = time.perf_counter() + seconds
-            turn = place
-            while (started := time.perf_counter()) < end:
-                turn += clients
-                ask(turn)
-                times[place].append((time.perf_counter() - started) * 1000)
+            with ExitStack() as stack:
+                ask = make(stack)
+                ask(place)
+                barrier.wait(120)
+                end = time.perf_counter() + seconds
+                turn = place
+                while (started := time.perf_counter()) < end:
+                    turn += clients
+                    ask(turn)
+                    times[place].append((time.perf_counter() - started) * 1000)
         except BaseException as error:
             failed.append(error)
             barrier.abort()
@@ -174,8 +176,10 @@ def _load(make: Callable[[], Ask], clients: int, seconds: float) -> list[float]:
     return [spent for one in times for spent in one]
 
 
-def _direct_recall(dsn: str, filled: Filled, asked: Sequence[tuple[str, list[float]]]) -> Ask:
-    db = Db.over(psycopg.connect(dsn, autocommit=True))
+def _direct_recall(
+    stack: ExitStack, dsn: str, filled: Filled, asked: Sequence[tuple[str, list[float]]]
+) -> Ask:
+    db = Db.over(stack.enter_context(psycopg.connect(dsn, autocommit=True)))
 
     def ask(turn: int) -> None:
         text, vector = asked[turn % len(asked)]
@@ -184,8 +188,9 @@ def _direct_recall(dsn: str, filled: Filled, asked: Sequence[tuple[str, list[flo
     return ask
 
 
-def _direct_write(dsn: str, tenant: str) -> Ask:
-    memory = Memory(tenant=tenant, encoder=None, pool=psycopg.connect(dsn, autocommit=True)).open()
+def _direct_write(stack: ExitStack, dsn: str, tenant: str) -> Ask:
+    connection = stack.enter_context(psycopg.connect(dsn, autocommit=True))
+    memory = Memory(tenant=tenant, encoder=None, pool=connection).open()
     return lambda turn: _discard(memory.remember(_sentence(turn)))
 
 
@@ -197,8 +202,10 @@ def _sentence(turn: int) -> str:
     return f"Ann tells the story of tea number {turn} {secrets.token_hex(6)} to her friends."
 
 
-def _http_recall(port: int, key: str, asked: Sequence[tuple[str, list[float]]]) -> Ask:
-    post = _poster(port, key)
+def _http_recall(
+    stack: ExitStack, port: int, key: str, asked: Sequence[tuple[str, list[float]]]
+) -> Ask:
+    post = _poster(stack, port, key)
     bodies = [
         json.dumps({"query": text, "vector": vector, "namespaces": [_SCOPE], "k": _K})
         for text, vector in asked
@@ -206,14 +213,15 @@ def _http_recall(port: int, key: str, asked: Sequence[tuple[str, list[float]]]) 
     return lambda turn: post("/v1/recall", bodies[turn % len(bodies)])
 
 
-def _http_write(port: int, key: str) -> Ask:
-    post = _poster(port, key)
+def _http_write(stack: ExitStack, port: int, key: str) -> Ask:
+    post = _poster(stack, port, key)
     return lambda turn: post("/v1/memories", json.dumps({"memories": [{"text": _sentence(turn)}]}))
 
 
-def _poster(port: int, key: str) -> Callable[[str, str], None]:
+def _poster(stack: ExitStack, port: int, key: str) -> Callable[[str, str], None]:
     """Return what sends a body over one kept connection, and reads the answer as JSON."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    stack.enter_context(closing(connection))
     connection.connect()
     connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}

@@ -129,6 +129,7 @@ class Requests:
             "occurred_at": ["2026-01-01T00:00:00Z"],
             "as_of_belief": ["2030-01-01T00:00:00Z", "2020-01-01T00:00:00Z"],
             "time_zone": ["UTC"],
+            "language": ["en", "zh"],
             "quote": ["tea", f"tea {word}"],
         }
         return self._random.choice(texts.get(name, ["tea", f"tea {word}", "Ann", word, "x"]))
