@@ -29,6 +29,7 @@ __all__ = [
     "Hit",
     "MemoryRef",
     "MemoryRow",
+    "NamedEntity",
     "NearMemory",
     "Neighbour",
     "Passage",
@@ -355,6 +356,17 @@ class HealthMetric:
     unit: str
     state: str
     remedy: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedEntity:
+    """An entity that a query names: by which spelling, and whether letter by letter."""
+
+    entity_id: int
+    name: str
+    namespace: str
+    alias: str
+    is_exact: bool
 
 
 @dataclass(frozen=True, slots=True)

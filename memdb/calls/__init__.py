@@ -116,6 +116,7 @@ from memdb.calls.read import (
     mark_used,
     memory_as_of,
     neighbours,
+    query_entities,
     read_turns,
     recall,
 )
@@ -253,6 +254,7 @@ __all__ = [
     "pin_memory",
     "policy_presets",
     "promote_memories",
+    "query_entities",
     "read_turns",
     "rebuild_graph",
     "recall",

@@ -21,6 +21,7 @@ __all__ = [
     "mark_used",
     "memory_as_of",
     "neighbours",
+    "query_entities",
     "read_turns",
     "recall",
 ]
@@ -227,6 +228,25 @@ def fold_query(
         arg("namespace", "text", namespace),
         arg("agent", "text", agent),
         arg("tokens", "integer", tokens),
+    )
+
+
+def query_entities(
+    tenant: int,
+    query: str,
+    namespaces: Sequence[str] | None = None,
+    agent: str | None = None,
+    fuzzy: bool = True,
+) -> Call[t.NamedEntity]:
+    """Return the entities a query names, by any of their spellings or one letter beside it."""
+    return call(
+        "query_entities",
+        t.NamedEntity,
+        arg("tenant", "integer", tenant),
+        arg("query", "text", query),
+        arg("namespaces", "text[]", namespaces),
+        arg("agent", "text", agent),
+        arg("fuzzy", "boolean", fuzzy),
     )
 
 

@@ -20,6 +20,7 @@ from memdb.commands.bench_cascade import cascade
 from memdb.commands.bench_fade import fade
 from memdb.commands.bench_forget import forget
 from memdb.commands.bench_hooks import hooks
+from memdb.commands.bench_precision import precision
 from memdb.commands.bench_serve import serve
 from memdb.commands.bench_state import statebench
 from memdb.commands.bench_write import write
@@ -45,6 +46,7 @@ def register(app: typer.Typer) -> None:
     group.command()(hooks)
     group.command()(statebench)
     group.command()(serve)
+    group.command()(precision)
     bench_size.add_to(group)
     app.add_typer(group, name="bench", rich_help_panel="Upkeep")
 

@@ -202,12 +202,13 @@ begin
   end if;
   v_graph := memdb._graph_leg(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, v_pool.memory_ids[1:10],
     v_pool.scores[1:10], case when 'graph' = any (v_legs) then p_hops else 0 end, p_belief_at, p_world_at, p_also);
+  v_graph := memdb._anchored(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also,
+    case when 'graph' = any (v_legs) and p_hops > 0 and v_is_now then p_query end, v_pool.scores[1], v_pool.memory_ids, v_graph.memory_ids, v_graph.versions, v_graph.scores);
   v_laps := v_laps || clock_timestamp();
   return query
-    select c.* from memdb._collapse(p_tenant, p_model, array(select row(r.*)::memdb._recall_hit
-      from memdb._ranked(v_pool.memory_ids, v_pool.versions, v_pool.event_ids, v_pool.scores, v_pool.keywords,
-        v_graph.memory_ids, v_graph.versions, v_graph.scores, v_keyword.memory_ids, v_keyword.scores, v_near.memory_ids, v_near.scores,
-        v_fresh.event_ids, v_fresh.scores, v_width, p_k + 30) r), p_k) c;
+    select c.* from memdb._collapse(p_tenant, p_model, array(select row(r.*)::memdb._recall_hit from memdb._ranked(v_pool.memory_ids,
+      v_pool.versions, v_pool.event_ids, v_pool.scores, v_pool.keywords, v_graph.memory_ids, v_graph.versions, v_graph.scores,
+      v_keyword.memory_ids, v_keyword.scores, v_near.memory_ids, v_near.scores, v_fresh.event_ids, v_fresh.scores, v_width, p_k + 30) r), p_k) c;
   return query
     select null::bigint, null::integer, null::bigint, null::real, memdb._timing(v_legs, v_laps || clock_timestamp());
 end $$;

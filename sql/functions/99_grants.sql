@@ -74,7 +74,7 @@ begin
         ('list_memories', 'memdb_reader'), ('list_topics', 'memdb_reader'), ('memory_as_of', 'memdb_reader'), ('memory_history', 'memdb_reader'),
         ('neighbours', 'memdb_reader'), ('open_conflicts', 'memdb_reader'), ('read_turns', 'memdb_reader'),
         ('replay_session', 'memdb_reader'),
-        ('trace_memory', 'memdb_reader'), ('recall', 'memdb_reader'),
+        ('trace_memory', 'memdb_reader'), ('recall', 'memdb_reader'), ('query_entities', 'memdb_reader'),
         ('model_budgets', 'memdb_reader'), ('model_spend', 'memdb_reader'), ('session_context', 'memdb_reader'),
         ('summary_material', 'memdb_reader'),
         ('nearest_memories', 'memdb_reader'),
