@@ -24,6 +24,7 @@ from memdb.commands.bench_precision import precision
 from memdb.commands.bench_serve import serve
 from memdb.commands.bench_state import statebench
 from memdb.commands.bench_write import write
+from memdb.commands.bench_year import year
 from memdb.commands.options import DataDir, Dsn, settings_for
 from memdb.commands.terminal import err, hang, note, out, plain_table, progress, working
 from memdb.ingest import BadLine, Record
@@ -42,6 +43,7 @@ def register(app: typer.Typer) -> None:
     group.command()(write)
     group.command()(cascade)
     group.command()(fade)
+    group.command()(year)
     group.command()(forget)
     group.command()(hooks)
     group.command()(statebench)
