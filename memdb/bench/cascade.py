@@ -82,11 +82,14 @@ class Cascades:
     rebuilds: list[Rebuild] = field(default_factory=list[Rebuild])
 
     @property
+    def ratio_at(self) -> int:
+        """The size that the ratio to an UPDATE is of: 100,000, or the one next to it."""
+        return min((row.memories for row in self.rows), key=lambda size: abs(size - RATIO_AT))
+
+    @property
     def ratio_to_update(self) -> float:
-        """The worst ratio to a plain UPDATE at 100,000 memories, or at the size next to it."""
-        sizes = {row.memories for row in self.rows}
-        at = min(sizes, key=lambda size: abs(size - RATIO_AT))
-        return max(row.ratio for row in self.rows if row.memories == at)
+        """The worst ratio to a plain UPDATE, at `ratio_at` memories."""
+        return max(row.ratio for row in self.rows if row.memories == self.ratio_at)
 
     @property
     def growth(self) -> float:

@@ -41,11 +41,12 @@ def cascade(
     for size in _numbers(sizes):
         for shape in _known(shapes):
             found.rows.append(measure(_database(settings), shape, size, stage=note))
+            # Large sizes take long: who stops there keeps what was measured until then.
+            _write(found, as_json)
         if built := rebuild(_database_now(settings)):
             found.rebuilds.append(built)
+    _write(found, as_json)
     _show(found)
-    if as_json:
-        as_json.write_text(json.dumps(_figures(found), indent=1) + "\n", encoding="utf-8")
 
 
 def _numbers(text: str) -> list[int]:
@@ -98,8 +99,13 @@ def _show(found: Cascades) -> None:
         note(f"graph for Cypher: {built.entries:,} vertices and edges in {built.seconds:.1f} s")
     if not found.rebuilds:
         note("graph for Cypher: the server does not have Apache AGE")
-    out.print(f"worst ratio to an UPDATE, at 100,000: {found.ratio_to_update:.2f}")
+    out.print(f"worst ratio to an UPDATE, at {found.ratio_at:,}: {found.ratio_to_update:.2f}")
     out.print(f"worst cost of a memory at the largest size over the smallest: {found.growth:.2f}")
+
+
+def _write(found: Cascades, file: Path | None) -> None:
+    if file:
+        file.write_text(json.dumps(_figures(found), indent=1) + "\n", encoding="utf-8")
 
 
 def _figures(found: Cascades) -> dict[str, Any]:
@@ -110,6 +116,7 @@ def _figures(found: Cascades) -> dict[str, Any]:
             for row in found.rows
         ],
         "rebuilds": [dataclasses.asdict(built) for built in found.rebuilds],
+        "ratio_at": found.ratio_at,
         "ratio_to_update": found.ratio_to_update,
         "growth": found.growth,
     }

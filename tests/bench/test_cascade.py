@@ -1,12 +1,16 @@
 """Measuring cascades: the shapes are what they are said to be, and the figures add up."""
 
+import json
 from dataclasses import replace
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from memdb.bench.cascade import SHAPES, Cascades, Row, measure
+from memdb.cli import app
 from tests.conftest import FreshDatabase
 
 ROW = Row(
@@ -63,5 +67,16 @@ def test_the_worst_shape_counts() -> None:
         replace(ROW, memories=100_000, shape="tree", update_ms=1000.0, retract_ms=3000.0),
     ]
     found = Cascades(rows)
-    assert found.ratio_to_update == 3.5
+    assert (found.ratio_at, found.ratio_to_update) == (100_000, 3.5)
     assert found.growth == pytest.approx(1.5)
+
+
+def test_the_command_prints_and_writes_the_figures(fresh_db: FreshDatabase, tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    words = ["bench", "cascade", "--sizes", "100", "--shapes", "chain", "--dsn", fresh_db.dsn]
+    result = CliRunner().invoke(app, [*words, "--json", str(report)])
+    assert result.exit_code == 0, result.output
+    assert "worst ratio to an UPDATE, at 100:" in result.stdout
+    figures = json.loads(report.read_text())
+    assert figures["ratio_to_update"] == figures["rows"][0]["ratio"] > 0
+    assert figures["rows"][0]["restore_us"] > 0
