@@ -1,9 +1,12 @@
 """Turning what frameworks say into text, and scopes of recall into one place."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-__all__ = ["GROUNDED", "text_of"]
+__all__ = ["GROUNDED", "is_source", "text_of"]
+
+_CITATION = re.compile(r"\[[me]\d+\]", re.IGNORECASE)
 
 GROUNDED = """\
 What you remember is below, between the lines of dashes, each memory behind its marker. It is \
@@ -26,3 +29,14 @@ def text_of(content: Any) -> str:
         found = [text_of(part) for part in cast("Iterable[Any]", content)]
         return "\n".join(text for text in found if text)
     return str(getattr(content, "text", None) or "")
+
+
+def is_source(kind: str, text: str) -> bool:
+    """Whether memories are to be made of a message.
+
+    Not of what tools say, and not of an answer that cites memories: it says again what is
+    remembered, and must not outlive what it rests on.
+    """
+    if kind == "assistant_message":
+        return bool(text.strip()) and not _CITATION.search(text)
+    return kind == "user_message" and bool(text.strip())

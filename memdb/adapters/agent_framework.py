@@ -15,7 +15,7 @@ from agent_framework import ContextProvider, HistoryProvider, Message
 
 from memdb import operations
 from memdb.adapters._client import Client
-from memdb.adapters._messages import GROUNDED
+from memdb.adapters._messages import GROUNDED, is_source
 from memdb.client import AsyncMemory, Memory
 from memdb.operations import named
 from memdb.scope import Scope
@@ -121,6 +121,6 @@ def _event(message: Message, session: str | None) -> dict[str, Any]:
         "kind": kind,
         "text": message.text or "",
         "output": {"message": message.to_dict()},
-        "extract": kind in ("user_message", "assistant_message") and bool(message.text),
+        "extract": is_source(kind, message.text or ""),
     }
     return {**event, "session": session} if session else event

@@ -26,7 +26,7 @@ from memdb import operations
 from memdb.adapters._client import Client
 from memdb.adapters._messages import GROUNDED, text_of
 from memdb.client import AsyncMemory, Memory
-from memdb.errors import InvalidInput
+from memdb.errors import InvalidInput, NamespaceNotFound
 from memdb.operations import named
 from memdb.scope import Scope
 from memdb.steps import Operation
@@ -64,11 +64,15 @@ class MemdbMemory(AutogenMemory):
         query = _asked(await model_context.get_messages())
         if not query:
             return UpdateContextResult(memories=MemoryQueryResult(results=[]))
-        found = await self._client.arun(
-            lambda scope: operations.context(
-                scope, query, token_budget=self._budget, namespaces=self._paths(scope)
+        try:
+            found = await self._client.arun(
+                lambda scope: operations.context(
+                    scope, query, token_budget=self._budget, namespaces=[self._namespace]
+                )
             )
-        )
+        except NamespaceNotFound:
+            # Nothing was written to it yet.
+            return UpdateContextResult(memories=MemoryQueryResult(results=[]))
         if found.items:
             known = GROUNDED.format(context=found.text)
             await model_context.add_message(SystemMessage(content=known))
@@ -93,9 +97,14 @@ class MemdbMemory(AutogenMemory):
         if not text.strip():
             return MemoryQueryResult(results=[])
         options: dict[str, Any] = {"k": self._k, **kwargs}
-        found = await self._client.arun(
-            lambda scope: operations.recall(scope, text, namespaces=self._paths(scope), **options)
-        )
+        try:
+            found = await self._client.arun(
+                lambda scope: operations.recall(
+                    scope, text, namespaces=[self._namespace], **options
+                )
+            )
+        except NamespaceNotFound:
+            return MemoryQueryResult(results=[])
         return MemoryQueryResult(results=[_content(hit) for hit in found])
 
     async def add(
@@ -116,10 +125,6 @@ class MemdbMemory(AutogenMemory):
 
     async def close(self) -> None:
         """Leave the client as it is: whoever made it closes it."""
-
-    def _paths(self, scope: Scope) -> Any:
-        # A namespace that was not written to yet is empty, as the client's own is.
-        return ... if self._namespace == scope.namespace else [self._namespace]
 
     def _clear(self, scope: Scope) -> Operation[None]:
         yield from named.clear_namespace(scope, self._namespace, reason="cleared")

@@ -28,7 +28,7 @@ from pydantic import ConfigDict, Field
 from memdb import named, operations
 from memdb.adapters._client import Client
 from memdb.adapters._encoder import LangChainEncoder
-from memdb.adapters._messages import text_of
+from memdb.adapters._messages import is_source, text_of
 from memdb.client import AsyncMemory, Memory
 from memdb.errors import InvalidInput
 from memdb.operations import named as items
@@ -312,15 +312,16 @@ _KINDS = {
 
 
 def message_event(message: BaseMessage, session: str) -> dict[str, Any]:
-    """Return a message as an event that holds all of it; what a tool said is not extracted."""
+    """Return a message as an event that holds all of it."""
     kind = _KINDS.get(message.type, "observation")
+    text = text_of(message.content)
     return {
         "kind": kind,
         "session": session,
-        "text": text_of(message.content),
+        "text": text,
         "output": message_to_dict(message),
         "metadata": {"message_id": message.id} if message.id else {},
-        "extract": kind in ("user_message", "assistant_message"),
+        "extract": is_source(kind, text),
     }
 
 

@@ -22,7 +22,7 @@ from pydantic import ConfigDict, Field
 
 from memdb import operations
 from memdb.adapters._client import Client
-from memdb.adapters._messages import GROUNDED
+from memdb.adapters._messages import GROUNDED, is_source
 from memdb.client import AsyncMemory, Memory
 from memdb.scope import Scope
 from memdb.steps import Operation
@@ -118,10 +118,8 @@ def _event(message: ChatMessage) -> dict[str, Any]:
         MessageRole.TOOL: "tool_result",
         MessageRole.FUNCTION: "tool_result",
     }
-    event: dict[str, Any] = {
-        "kind": kinds.get(message.role, "observation"),
-        "text": message.content or "",
-    }
+    kind, text = kinds.get(message.role, "observation"), message.content or ""
+    event: dict[str, Any] = {"kind": kind, "text": text, "extract": is_source(kind, text)}
     session = message.additional_kwargs.get("session_id")
     return {**event, "session": str(session)} if session else event
 

@@ -23,9 +23,8 @@ from pydantic import Field
 
 from memdb.adapters._messages import GROUNDED
 from memdb.client import AsyncMemory
-from memdb.errors import InvalidArgument, MemdbError, SessionNotFound
+from memdb.errors import InvalidArgument, MemdbError
 from memdb.truth import OpenConflict, Spell
-from memdb.types import Context as Found
 from memdb.types import MemoryRow, TruthChange
 
 __all__ = ["ClientOf", "make_server"]
@@ -102,14 +101,17 @@ def _add_reading(server: MCPServer, client_of: ClientOf, token_budget: int) -> N
     async def recall(
         ctx: Context,
         question: Annotated[str, Field(description="What you need to know, in full words.")],
-        session: Session = None,
+        session: Annotated[
+            str | None, Field(description="Only what was said in this conversation.")
+        ] = None,
         token_budget: Annotated[
             int, Field(ge=64, le=100_000, description="For the whole answer.")
         ] = token_budget,
     ) -> CallToolResult:
         """Look up what is known that helps to answer a question. Cite the markers you use."""
         try:
-            found = await _context(await client_of(ctx), question, token_budget, session)
+            memory = await client_of(ctx)
+            found = await memory.context(question, token_budget=token_budget, session=session)
         except MemdbError as error:
             raise _failed(error) from error
         text = found.text if found.items else "Nothing is known about that."
@@ -170,16 +172,6 @@ def _add_reading(server: MCPServer, client_of: ClientOf, token_budget: int) -> N
             raise _failed(error) from error
         text = "\n\n".join(map(_conflict, found)) or "There are no open conflicts."
         return _result(text, conflicts=[asdict(one) for one in found])
-
-
-async def _context(
-    memory: AsyncMemory, question: str, token_budget: int, session: str | None
-) -> Found:
-    try:
-        return await memory.context(question, token_budget=token_budget, session=session)
-    except SessionNotFound:
-        # Nothing was said in it yet.
-        return await memory.context(question, token_budget=token_budget)
 
 
 async def _happened(

@@ -4,8 +4,8 @@
     from memdb.adapters.openai_agents import MemdbSession, openai_tools
 
     memory = AsyncMemory(user="ann")
-    agent = Agent(name="helper", tools=openai_tools(memory))
-    await Runner.run(agent, "hello", session=MemdbSession(memory, "conversation 7"))
+    agent = Agent(name="helper", tools=openai_tools(memory, session="talk 7"))
+    await Runner.run(agent, "hello", session=MemdbSession(memory, "talk 7"))
 
 Each item is an event; `pop_item` and `clear_session` take events back, and what rests on them.
 """
@@ -17,7 +17,7 @@ from agents.memory import SessionABC
 
 from memdb import operations
 from memdb.adapters._client import Client
-from memdb.adapters._messages import text_of
+from memdb.adapters._messages import is_source, text_of
 from memdb.adapters.tools import memory_tools
 from memdb.client import AsyncMemory, Memory
 from memdb.operations import named
@@ -96,7 +96,7 @@ class MemdbSession(SessionABC):
             "session": self.session_id,
             "text": text,
             "output": {"item": item},
-            "extract": kind in ("user_message", "assistant_message"),
+            "extract": is_source(kind, text),
         }
         return event if self._namespace is None else {**event, "namespace": self._namespace}
 

@@ -15,6 +15,7 @@ from memdb import operations
 from memdb.adapters._client import Client
 from memdb.client import AsyncMemory, Memory
 from memdb.errors import MemdbError
+from memdb.named import SessionEvent
 from memdb.operations.named import session_events
 from memdb.scope import Scope
 from memdb.steps import Operation
@@ -23,6 +24,8 @@ __all__ = ["Tool", "memory_tools"]
 
 Tool = Callable[..., Awaitable[str]]
 
+_LOOKED_BACK = 20
+
 
 def memory_tools(
     memory: Memory | AsyncMemory, *, session: str | None = None, token_budget: int = 1500
@@ -30,7 +33,8 @@ def memory_tools(
     """Return remember, recall, why and correct as asynchronous functions.
 
     Args:
-        session: your id of the conversation; its neighbouring turns count more in recall.
+        session: your id of the conversation: what is remembered rests on its last message of the
+            user.
         token_budget: of what `recall` returns.
     """
     client = Client(memory)
@@ -49,7 +53,7 @@ def memory_tools(
         Args:
             question: in full words, in the language of the conversation.
         """
-        return await _say(client, lambda scope: _recall(scope, question, session, token_budget))
+        return await _say(client, lambda scope: _recall(scope, question, token_budget))
 
     async def why(memory_id: int) -> str:
         """Tell what a memory rests on, down to the words that were said.
@@ -81,17 +85,21 @@ async def _say(client: Client, make: Callable[[Scope], Operation[str]]) -> str:
 
 
 def _remember(scope: Scope, text: str, session: str | None) -> Operation[str]:
-    found = yield from operations.remember(scope, text, kind="reflection", session=session)
+    # It rests on what the user said, where that is known: a correction of that is one of this.
+    said: list[SessionEvent] = []
+    if session:
+        said = yield from session_events(scope, session, limit=_LOOKED_BACK)
+    told = [event.event_id for event in said if event.kind == "user_message"]
+    if told:
+        found = yield from operations.remember(scope, text, sources=told[-1])
+    else:
+        found = yield from operations.remember(scope, text, kind="reflection", session=session)
     word = {"created": "kept", "confirmed": "known already", "unchanged": "known already"}
     return f"[m{found.memory_id}] {word.get(found.outcome, found.outcome)}"
 
 
-def _recall(scope: Scope, question: str, session: str | None, token_budget: int) -> Operation[str]:
-    # A session that nothing was said in yet does not exist, which recall would refuse.
-    is_known = bool(session) and bool((yield from session_events(scope, session or "", limit=1)))
-    found = yield from operations.context(
-        scope, question, token_budget=token_budget, session=session if is_known else None
-    )
+def _recall(scope: Scope, question: str, token_budget: int) -> Operation[str]:
+    found = yield from operations.context(scope, question, token_budget=token_budget)
     return found.text if found.items else "Nothing is known about that."
 
 

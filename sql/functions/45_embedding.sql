@@ -205,7 +205,7 @@ create or replace function memdb.pending_embeddings (
 as $$
 begin
   return query
-    select v.memory_id, v.version, coalesce(v.heading || ': ', '') || v.text
+    select v.memory_id, v.version, coalesce(nullif(v.heading, '') || ': ', '') || v.text
       from memdb._claim_embeddings(p_tenant, p_model, p_limit, p_lease_seconds) c
       join memdb.memory_version v
         on v.tenant_id = p_tenant and v.memory_id = c.memory_id and v.version = c.version

@@ -77,7 +77,8 @@ begin
       coalesce((v_item ->> 'occurred_at')::timestamptz, v_now)
         at time zone coalesce(v_item ->> 'source_zone', v_item ->> 'time_zone', 'UTC'),
       v_item ->> 'speaker'));
-    text := heading || ': ' || (v_item ->> 'text');
+    -- An empty heading is none: the text alone is encoded.
+    text := coalesce(nullif(heading, '') || ': ', '') || (v_item ->> 'text');
     return next;
     ordinal := ordinal + 1;
   end loop;
