@@ -14,7 +14,20 @@ from memdb.scratch import scratch_database
 from memdb.settings import Settings
 from memdb.types import AppendedEvent, RecallResult
 
-__all__ = ["DATABASE", "Answer", "Outcome", "ask_all", "database_for", "store_all"]
+__all__ = [
+    "DATABASE",
+    "LEGS",
+    "Answer",
+    "Asking",
+    "Outcome",
+    "ablation",
+    "ask_all",
+    "database_for",
+    "store_all",
+]
+
+LEGS = ("keyword", "vector", "neighbour", "graph", "fresh")
+"""The legs of recall."""
 
 DATABASE = "memdb_bench"
 """Name of the database in the embedded server."""
@@ -32,6 +45,24 @@ class Answer:
     ms: float
 
 
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How questions are asked; with `budget_ms` their encoding is part of the time."""
+
+    k: int = 100
+    pool: int = 50
+    legs: Sequence[str] | None = None
+    budget_ms: int | None = None
+
+
+def ablation() -> dict[str, Sequence[str] | None]:
+    """Return what is to be asked to see what each leg is worth: legs by a name."""
+    named: dict[str, Sequence[str] | None] = {"all": None}
+    named |= {f"without {leg}": [one for one in LEGS if one != leg] for leg in LEGS}
+    named |= {f"{leg} alone": [leg] for leg in ("keyword", "vector")}
+    return {**named, "keyword and neighbour": ["keyword", "neighbour"]}
+
+
 @dataclass(slots=True)
 class Outcome:
     """A data set measured."""
@@ -40,6 +71,7 @@ class Outcome:
     encoder: str
     reranker: str | None
     counts: dict[str, int]
+    asking: Asking = field(default_factory=Asking)
     answers: list[Answer] = field(default_factory=list["Answer"])
     table: Table = field(default_factory=dict[str, Mapping[str, float]])
     latency: Latency | None = None
@@ -102,31 +134,37 @@ def ask_all(
     memory: Memory,
     data: DataSet,
     records: dict[int, str],
+    asking: Asking | None = None,
     *,
-    k: int = 100,
-    pool: int = 50,
-    legs: Sequence[str] | None = None,
     progress: Callable[[], None],
 ) -> Outcome:
     """Ask every question in its own scope and score what comes back.
 
-    Questions are encoded beforehand, by an encoder that remembers (`CachedEncoder`), so that
-    the latency is that of finding.
+    Without a budget questions are encoded beforehand, by an encoder that remembers
+    (`CachedEncoder`), so that the latency is that of finding.
     """
+    asking = asking or Asking()
     encoder, reranker = memory.encoder, memory.reranker
     outcome = Outcome(
         data.name,
         encoder.name if encoder else "none",
         reranker.name if reranker else None,
         count(memory),
+        asking,
     )
     answered: list[Answered] = []
     for scope in data.scopes:
-        if encoder is not None:
+        if encoder is not None and asking.budget_ms is None:
             _encode_questions(encoder, scope.questions)
         for question in scope.questions:
             result = memory.recall(
-                question.text, k=k, pool=pool, namespaces=[scope.id], legs=legs, log_recall=False
+                question.text,
+                k=asking.k,
+                pool=asking.pool,
+                namespaces=[scope.id],
+                legs=asking.legs,
+                budget_ms=asking.budget_ms,
+                log_recall=False,
             )
             ranked = _ranked(result, records)
             outcome.degraded += bool(result.degraded)

@@ -28,14 +28,23 @@ _SAVED_EVERY = 500
 class CachedEncoder:
     """An Embed over another one. Not safe to share between threads."""
 
-    def __init__(self, encoder: Embed, name: str, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        encoder: Embed,
+        name: str,
+        folder: Path | None = None,
+        *,
+        remembers_queries: bool = True,
+    ) -> None:
         """Read what is known.
 
         Args:
             name: of the data set: what is cached for one is a file of its own.
             folder: default: the user's cache directory.
+            remembers_queries: False has every question encoded when it is asked, as in use.
         """
         self._encoder = encoder
+        self._remembers_queries = remembers_queries
         folder = folder or platformdirs.user_cache_path("memdb", appauthor=False) / "bench"
         of_encoder = hashlib.sha256(encoder.fingerprint().encode()).hexdigest()[:16]
         self._file = folder / of_encoder / f"{name}.npz"
@@ -75,6 +84,8 @@ class CachedEncoder:
 
     def embed_queries(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
         """Return the vectors of questions, known or new."""
+        if not self._remembers_queries:
+            return self._encoder.embed_queries(texts, progress=progress)
         return self._embed(texts, True, progress)
 
     async def aembed_passages(
@@ -87,7 +98,7 @@ class CachedEncoder:
         self, texts: Sequence[str], *, progress: Progress | None = None
     ) -> Vectors:
         """Do as embed_queries does; it blocks."""
-        return self._embed(texts, True, progress)
+        return self.embed_queries(texts, progress=progress)
 
     def _embed(self, texts: Sequence[str], is_query: bool, progress: Progress | None) -> Vectors:
         digests = [_digest(text, is_query) for text in texts]

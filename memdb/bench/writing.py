@@ -15,7 +15,7 @@ from typing import Any
 
 from memdb import calls
 from memdb.bench.data import DataSet, record_id
-from memdb.bench.retrieval import ask_all, store_all
+from memdb.bench.retrieval import Asking, ask_all, store_all
 from memdb.bench.score import Table
 from memdb.bench.talk import talk
 from memdb.client import Memory
@@ -193,7 +193,7 @@ def measure_verbatim(memory: Memory, data: DataSet, progress: Callable[[], None]
     """Keep every turn word for word, and ask."""
     watcher: Watcher = _Silent()
     _, ids = store_all(memory, data, watcher)
-    outcome = ask_all(memory, data, ids, legs=LEGS, progress=progress)
+    outcome = ask_all(memory, data, ids, Asking(legs=LEGS), progress=progress)
     return Point(None, len(ids), len(ids), outcome.counts["memories_active"], outcome.table)
 
 
@@ -216,7 +216,7 @@ def measure_quality(
     runner.run(calls.set_policy(tenant, "importance_thresholds", thresholds))
     ids = _append(memory, data)
     batches = _work(runner, tenant, memory.encoder, worked)
-    outcome = ask_all(memory, data, ids, legs=LEGS, progress=asked)
+    outcome = ask_all(memory, data, ids, Asking(legs=LEGS), progress=asked)
     memories = outcome.counts["memories_active"]
     return Point(threshold, len(ids), _told_turns(batches), memories, outcome.table)
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +12,8 @@ from rich.progress import Progress
 from rich.text import Text
 
 from memdb.bench.data import DataSet, find, load
-from memdb.bench.retrieval import Outcome, ask_all, database_for, store_all
+from memdb.bench.retrieval import Asking, Outcome, ask_all, database_for, store_all
+from memdb.bench.retrieval import ablation as legs_by_name
 from memdb.bench.score import METRICS
 from memdb.client import Memory
 from memdb.commands import bench_size
@@ -77,6 +78,13 @@ def retrieval(
     legs: Annotated[
         list[str] | None, typer.Option("--leg", help="Only this leg of recall; may be repeated.")
     ] = None,
+    ablation: Annotated[
+        bool, typer.Option("--ablation", help="Ask again without each leg, and by single ones.")
+    ] = False,
+    budget_ms: Annotated[
+        int | None,
+        typer.Option(min=1, help="Time a recall may take; encoding the question is part of it."),
+    ] = None,
     run: Annotated[
         Path | None, typer.Option(help="Write what was found, one JSON line a question.")
     ] = None,
@@ -101,27 +109,27 @@ def retrieval(
         where = database_for(settings, fresh=fresh)
     outcomes: list[Outcome] = []
     for path in paths:
-        outcomes.append(_measure(load(path), model, reranker, where, k, pool, legs))
-        _show(outcomes[-1])
+        asked = legs_by_name() if ablation else {"all": legs}
+        every = [Asking(k, pool, some, budget_ms) for some in asked.values()]
+        found = _measure(load(path), model, reranker, where, every)
+        outcomes += found
+        _show(found[0])
+        if ablation:
+            _show_ablation(dict(zip(asked, found, strict=True)))
     if run:
-        _write_run(run, outcomes)
+        _write_run(run, [one for one in outcomes if one.asking.legs == legs])
     if as_json:
         as_json.write_text(json.dumps(_figures(outcomes), indent=1, ensure_ascii=False) + "\n")
 
 
 def _measure(
-    data: DataSet,
-    model: Embed | None,
-    reranker: str,
-    where: str,
-    k: int,
-    pool: int,
-    legs: Sequence[str] | None,
-) -> Outcome:
+    data: DataSet, model: Embed | None, reranker: str, where: str, every: Sequence[Asking]
+) -> list[Outcome]:
     # It needs numpy, which comes with the encoders: words alone are measured without.
     from memdb.bench.vectors import CachedEncoder
 
-    cached = CachedEncoder(model, data.name) if model else None
+    remembers = every[0].budget_ms is None
+    cached = CachedEncoder(model, data.name, remembers_queries=remembers) if model else None
     tenant = f"{data.name}/{model.name if model else 'none'}"
     try:
         with (
@@ -134,16 +142,9 @@ def _measure(
             work, ids = store_all(memory, data, watcher)
             note(f"{data.name}: {work.new:,} stored, {work.known:,} there already")
             questions = sum(len(scope.questions) for scope in data.scopes)
-            task = display.add_task("asking", total=questions, unit="questions")
-            return ask_all(
-                memory,
-                data,
-                ids,
-                k=k,
-                pool=pool,
-                legs=legs,
-                progress=lambda: display.advance(task),
-            )
+            task = display.add_task("asking", total=questions * len(every), unit="questions")
+            step = lambda: display.advance(task)  # noqa: E731
+            return [ask_all(memory, data, ids, asking, progress=step) for asking in every]
     finally:
         if cached:
             cached.save()
@@ -178,16 +179,33 @@ def _show(outcome: Outcome) -> None:
         table.add_row(category, f"{row['n']:,.0f}", *cells, style="strong" * (category == "all"))
     out.print(table)
     if outcome.latency:
-        ms = outcome.latency
-        note(
-            f"recall, without encoding: p50 {ms.p50:.1f} ms, p95 {ms.p95:.1f} ms, max {ms.max:.1f}"
+        ms, budget = outcome.latency, outcome.asking.budget_ms
+        what = (
+            f"recall within {budget} ms, encoding included"
+            if budget
+            else "recall, without encoding"
         )
+        note(f"{what}: p50 {ms.p50:.1f} ms, p95 {ms.p95:.1f} ms, max {ms.max:.1f}")
     if outcome.remembered:
         passages, size = outcome.remembered
         each = size / max(passages, 1) / 1000
         note(f"the reranker remembers {passages:,} passages, {each:.1f} kB each")
     if outcome.degraded:
         note(f"{outcome.degraded} answers were poorer than they could be", "warn")
+
+
+def _show_ablation(found: Mapping[str, Outcome]) -> None:
+    """Print recall@10 by category, and what it cost, for each choice of legs."""
+    categories = list(found["all"].table)
+    columns = (*categories, "nDCG@10", "all@10", "p50 ms", "p95 ms", "poorer")
+    table = plain_table("legs", *columns, right=columns)
+    for name, one in found.items():
+        cells = [f"{one.table[category]['R@10']:.1f}" for category in categories]
+        cells += [f"{one.table['all'][metric]:.1f}" for metric in ("nDCG@10", "all@10")]
+        cells += [f"{one.latency.p50:.0f}", f"{one.latency.p95:.0f}"] if one.latency else ["", ""]
+        table.add_row(name, *cells, str(one.degraded), style="strong" * (name == "all"))
+    out.print(Text("recall@10 by category, without one leg and by some alone", "strong"))
+    out.print(table)
 
 
 def _write_run(file: Path, outcomes: Sequence[Outcome]) -> None:
@@ -204,13 +222,20 @@ def _write_run(file: Path, outcomes: Sequence[Outcome]) -> None:
 
 
 def _figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    return {
-        outcome.name: {
+    figures: dict[str, Any] = {}
+    for outcome in outcomes:
+        row = {
             "encoder": outcome.encoder,
             "reranker": outcome.reranker,
+            "legs": outcome.asking.legs,
+            "budget_ms": outcome.asking.budget_ms,
+            "degraded": outcome.degraded,
             "counts": outcome.counts,
             "categories": outcome.table,
             "latency_ms": dataclasses.asdict(outcome.latency) if outcome.latency else None,
         }
-        for outcome in outcomes
-    }
+        if outcome.name in figures:
+            figures[outcome.name].setdefault("ablation", []).append(row)
+        else:
+            figures[outcome.name] = row
+    return figures

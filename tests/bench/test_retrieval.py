@@ -161,3 +161,30 @@ def test_wrong_input_is_explained(run: Any) -> None:
         result = run(*line)
         assert result.exit_code == 1
         assert result.stderr.startswith("error  ") and "Traceback" not in result.output
+
+
+def test_what_each_leg_is_worth_is_told_in_a_table(run: Any, folder: Path) -> None:
+    figures, answers = folder / "figures.json", folder / "run.jsonl"
+    result = run(
+        "--encoder", "hash-32", "--ablation", "--json", str(figures), "--run", str(answers)
+    )
+    assert result.exit_code == 0, result.output
+    for row in ("without vector", "without neighbour", "keyword alone"):
+        assert row in result.stdout
+    found = json.loads(figures.read_text())[set_of(folder).name.partition(".")[0]]
+    assert found["legs"] is None and found["ablation"][0]["legs"] == [
+        "vector",
+        "neighbour",
+        "graph",
+        "fresh",
+    ]
+    assert len(answers.read_text().splitlines()) == 3
+
+
+def test_within_a_budget_questions_are_encoded_when_they_are_asked(run: Any, folder: Path) -> None:
+    figures = folder / "figures.json"
+    result = run("--encoder", "hash-32", "--budget-ms", "5000", "--json", str(figures))
+    assert result.exit_code == 0, result.output
+    assert "within 5000 ms, encoding included" in result.stderr
+    found = json.loads(figures.read_text())[set_of(folder).name.partition(".")[0]]
+    assert (found["budget_ms"], found["degraded"]) == (5000, 0)
