@@ -1,13 +1,19 @@
 -- writing: what `memdb bench write` needs beside memdb's own functions; for the owner of the tables.
 
--- copied_tables: the tables a recorded memory has rows in, in the order of their foreign keys, and the column that names the memory.
+-- copied_tables: the tables a recorded batch has rows in, in the order of their foreign keys, and which rows these are.
+--
+-- %1$s in a condition is the tenant, %2$s and %3$s are the first and the last memory. Ties are also noted of the
+-- memories at the other end: these rows are known by the transaction that wrote the edges.
 create or replace function pg_temp.copied_tables ()
-  returns table (place integer, name text, key text)
+  returns table (place integer, name text, condition text)
   language sql
 as $$
-  values (1, 'memory', 'memory_id'), (2, 'memory_version', 'memory_id'), (3, 'justification', 'memory_id'),
-         (4, 'premise', 'conclusion_id'), (5, 'edge', 'from_memory_id'), (6, 'embedding', 'memory_id'),
-         (7, 'keyword_queue', 'memory_id');
+  select t.place, t.name, coalesce(t.condition, t.key || ' between %2$s and %3$s')
+    from (values (1, 'memory', 'memory_id', null), (2, 'memory_version', 'memory_id', null), (3, 'justification', 'memory_id', null),
+                 (4, 'premise', 'conclusion_id', null), (5, 'edge', 'from_memory_id', null), (6, 'embedding', 'memory_id', null),
+                 (7, 'keyword_queue', 'memory_id', null),
+                 (8, 'memory_use', null, 'xmin in (select e.xmin from memdb.edge e where e.tenant_id = %1$s and e.from_memory_id = %3$s)'))
+         t (place, name, key, condition);
 $$;
 
 -- twin_tenant: a tenant with everything the memories of another one refer to, under the same ids.
@@ -47,18 +53,18 @@ create or replace function pg_temp.copy_statements (
   language sql
 as $$
   select array[
-         format('copy (select %s from memdb.%I where tenant_id = %s and %I between %s and %s) to stdout (format %s)',
+         format('copy (select %s from memdb.%I where tenant_id = %s and %s) to stdout (format %s)',
            string_agg(case when a.attname = 'tenant_id' then p_to::text
                            when a.attname in ('memory_id', 'conclusion_id', 'from_memory_id', 'to_memory_id', 'edge_id',
                                               'justification_id') then format('%I + %s', a.attname, p_shift)
                            else format('%I', a.attname) end, ', ' order by a.attnum),
-           c.name, p_from, c.key, p_first, p_last, p_format),
+           c.name, p_from, format(c.condition, p_from, p_first, p_last), p_format),
          format('copy memdb.%I (%s) from stdin (format %s)', c.name,
            string_agg(format('%I', a.attname), ', ' order by a.attnum), p_format)]
     from pg_temp.copied_tables() c
     join pg_attribute a on a.attrelid = ('memdb.' || c.name)::regclass and a.attnum > 0 and not a.attisdropped
      and a.attgenerated = ''
-   group by c.place, c.name, c.key
+   group by c.place, c.name, c.condition
    order by c.place;
 $$;
 

@@ -53,6 +53,12 @@ begin atomic
                      and m.content_hash = i.content_hash and m.user_id is not distinct from i.user_id) end
   ), life as materialized (
     select n.namespace_id, memdb._life(p_tenant, n.namespace_id) as life from (select distinct f.namespace_id from fresh f) n
+  ), fading as materialized (
+    -- Once for all that are alike, which in most batches is nearly all.
+    select d.*, memdb._fades_at(l.life, d.type, d.tier, d.is_pinned, true, d.importance, d.reliability, 0, p_now) as fades_at
+      from (select distinct f.namespace_id, f.type, f.tier, f.is_pinned, f.importance, least(f.confidence, f.trust) as reliability
+              from fresh f) d
+      join life l on l.namespace_id = d.namespace_id
   ), inserted as (
     insert into memdb.memory as m (
       tenant_id, memory_id, namespace_id, session_id, sequence, user_id, agent_id, type, external_id, content_hash,
@@ -60,10 +66,11 @@ begin atomic
     overriding system value
     select p_tenant, f.new_id, f.namespace_id, f.session_id, f.sequence, f.user_id, f.agent_id, f.type, f.external_id,
            f.content_hash, case when f.ordinal = any (p_out) then 'stale' else 'active' end, f.tier, f.is_pinned, f.importance,
-           f.confidence, f.trust, f.occurred_at, p_now,
-           memdb._fades_at(l.life, f.type, f.tier, f.is_pinned, true, f.importance, least(f.confidence, f.trust), 0, p_now)
+           f.confidence, f.trust, f.occurred_at, p_now, d.fades_at
       from fresh f
-      join life l on l.namespace_id = f.namespace_id
+      join fading d
+        on d.namespace_id = f.namespace_id and d.type = f.type and d.tier = f.tier and d.is_pinned = f.is_pinned
+       and d.importance = f.importance and d.reliability = least(f.confidence, f.trust)
      order by f.namespace_id, f.external_id nulls first, f.content_hash, f.user_id nulls first, f.ordinal
     on conflict do nothing
     returning m.memory_id, m.version

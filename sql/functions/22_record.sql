@@ -45,12 +45,15 @@ begin
   if v_ids is not null then
     perform memdb._insert_first_embeddings(p_tenant, v_model.model_id, v_ids, v_versions, v_vectors);
   end if;
-  insert into memdb.embedding_queue (tenant_id, model_id, memory_id, version, namespace_id)
-    select p_tenant, d.model_id, p.memory_id, p.version, i.namespace_id
-      from unnest(p_places) p
-      join unnest(p_items) i on i.ordinal = p.ordinal
-      join memdb.embedding_model d on d.tenant_id = p_tenant and d.state <> 'retired'
-     where p.outcome in ('created', 'versioned') and (i.vector is null or d.state = 'filling');
+  if (select count(*) from unnest(p_places) p where p.outcome in ('created', 'versioned')) > coalesce(cardinality(v_ids), 0)
+     or exists (select from memdb.embedding_model d where d.tenant_id = p_tenant and d.state = 'filling') then
+    insert into memdb.embedding_queue (tenant_id, model_id, memory_id, version, namespace_id)
+      select p_tenant, d.model_id, p.memory_id, p.version, i.namespace_id
+        from unnest(p_places) p
+        join unnest(p_items) i on i.ordinal = p.ordinal
+        join memdb.embedding_model d on d.tenant_id = p_tenant and d.state <> 'retired'
+       where p.outcome in ('created', 'versioned') and (i.vector is null or d.state = 'filling');
+  end if;
 exception when sqlstate 'MD004' then
   -- The index counted vectors; the caller counts items.
   get stacked diagnostics v_message = message_text, v_detail = pg_exception_detail, v_hint = pg_exception_hint;
@@ -77,14 +80,13 @@ declare
   v_edges    jsonb;
   v_ordinals integer[];
 begin
-  perform memdb._check_entities(p_items);
-  select jsonb_agg(e.entity || jsonb_build_object('memory_id', p.memory_id, 'namespace_id', i.namespace_id))
-    into v_mentions
-    from unnest(p_places) p
-    join (select o.ordinal, o.namespace_id, o.entities from unnest(p_items) o where o.entities <> '[]' offset 0) i
-      on i.ordinal = p.ordinal
-    cross join jsonb_array_elements(i.entities) e (entity);
-  if v_mentions is not null then
+  if exists (select from unnest(p_items) i where i.entities <> '[]') then
+    perform memdb._check_entities(p_items);
+    select jsonb_agg(e.entity || jsonb_build_object('memory_id', p.memory_id, 'namespace_id', i.namespace_id))
+      into v_mentions
+      from unnest(p_places) p
+      join unnest(p_items) i on i.ordinal = p.ordinal
+      cross join jsonb_array_elements(i.entities) e (entity);
     perform memdb._record_mentions(p_tenant, v_mentions);
   end if;
   if memdb._write_plain_edges(p_tenant, p_items, p_places) then

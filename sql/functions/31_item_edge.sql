@@ -28,6 +28,30 @@ begin atomic
 end;
 comment on function memdb._plain_edges (integer, memdb._memory_item[], memdb._memory_place[]) is 'The edges of the items as rows to be, in order; null where one of them may be unsound.';
 
+-- _insert_first_edges: insert checked edges from memories that this transaction has just made, and note the ties.
+--
+-- Nobody else can have related them yet, so no conflict is looked for. namespace_id is filled in; of
+-- a pair related twice in one way the first edge counts.
+create or replace function memdb._insert_first_edges (p_tenant integer, p_edges memdb.edge[])
+  returns void
+  language plpgsql volatile
+as $$
+declare
+  v_now timestamptz := memdb.current_time();
+begin
+  insert into memdb.edge (tenant_id, namespace_id, from_memory_id, to_memory_id, relation, weight, confidence, origin, event_id,
+                          recorded_at)
+    select distinct on (i.from_memory_id, i.to_memory_id, i.relation)
+           p_tenant, i.namespace_id, i.from_memory_id, i.to_memory_id, i.relation, i.weight, i.confidence, i.origin, i.event_id,
+           v_now
+      from unnest(p_edges) with ordinality i
+     order by i.from_memory_id, i.to_memory_id, i.relation, i.ordinality;
+  insert into memdb.memory_use (tenant_id, memory_id, uses, used_at)
+    select p_tenant, n.id, 0, v_now
+      from (select i.from_memory_id from unnest(p_edges) i union select i.to_memory_id from unnest(p_edges) i) n (id);
+end $$;
+comment on function memdb._insert_first_edges (integer, memdb.edge[]) is 'Insert checked edges from memories that this transaction has just made, and note the ties.';
+
 -- _write_plain_edges: store the edges of a batch in one go; false, and nothing stored, where one of them may be unsound.
 --
 -- The caller holds the truth lock and has checked that the namespaces of the items may be written.
@@ -47,7 +71,11 @@ begin
     return v_edges is not null;
   end if;
   perform memdb._check_edges(p_tenant, v_edges);
-  perform memdb._insert_edges(p_tenant, v_edges);
+  if exists (select from unnest(p_places) p where p.outcome <> 'created') then
+    perform memdb._insert_edges(p_tenant, v_edges);
+  else
+    perform memdb._insert_first_edges(p_tenant, v_edges);
+  end if;
   return true;
 exception when data_exception or sqlstate 'MD103' or sqlstate 'MD104' then
   return false;
