@@ -8,14 +8,17 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import LiteralString, Protocol, TypeVar, cast
+
+import psycopg
 
 from memdb import calls, vector_index
+from memdb.db import Db, to_memdb_error
 from memdb.errors import LeaseLost, MemdbError
 from memdb.life import Batch
 from memdb.statement import Call
 
-__all__ = ["Outside", "Upkeep", "outside_jobs", "run_due", "run_outside"]
+__all__ = ["Outside", "Upkeep", "outside_jobs", "run_due", "run_outside", "vacuum"]
 
 log = logging.getLogger("memdb")
 
@@ -125,4 +128,23 @@ def outside_jobs(dsn: str, tenant: int) -> Outside:
         taken = vector_index.build(dsn, tenant)
         return f"{len(taken)} steps of vector_index_plan" if taken else None
 
-    return {"vector_index": build_indexes}
+    def vacuum_tables() -> str | None:
+        return vacuum(dsn)
+
+    return {"vector_index": build_indexes, "vacuum": vacuum_tables}
+
+
+def vacuum(dsn: str) -> str | None:
+    """Vacuum what `memdb.vacuum_plan` lists; returns what was done, None for nothing.
+
+    Needs a direct connection of the owner of the tables, a superuser, or pg_maintain.
+    """
+    with psycopg.connect(dsn, autocommit=True, application_name="memdb vacuum") as session:
+        plan = Db.over(session).run(calls.vacuum_plan())
+        try:
+            for table in plan:
+                # The server wrote the statement itself, with the name quoted.
+                session.execute(cast(LiteralString, table.statement))
+        except psycopg.Error as error:
+            raise to_memdb_error(error) from error
+    return f"vacuumed {', '.join(table.name for table in plan)}" if plan else None

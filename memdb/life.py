@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-__all__ = ["Batch", "Job", "MemoryLife", "PresetPolicy"]
+__all__ = ["Batch", "Job", "MemoryLife", "PresetPolicy", "VacuumTable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +70,13 @@ class PresetPolicy:
     meaning: str
     key: str
     value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumTable:
+    """A table that is to be vacuumed, and the statement that does it."""
+
+    name: str
+    dead_rows: int
+    is_after_forgetting: bool
+    statement: str

@@ -84,6 +84,7 @@ from memdb.calls.life import (
     schedule_job,
     set_golden_query,
     unschedule_cron,
+    vacuum_plan,
 )
 from memdb.calls.pipeline import (
     explain_writing,
@@ -301,6 +302,7 @@ __all__ = [
     "touch_api_keys",
     "trace_memory",
     "unschedule_cron",
+    "vacuum_plan",
     "vector_index_plan",
     "vector_index_progress",
     "verify_erasure",

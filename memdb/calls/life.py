@@ -23,6 +23,7 @@ __all__ = [
     "schedule_job",
     "set_golden_query",
     "unschedule_cron",
+    "vacuum_plan",
 ]
 
 
@@ -177,6 +178,11 @@ def _moment(value: datetime) -> datetime:
 
 def _number(value: int | None) -> int | None:
     return value
+
+
+def vacuum_plan() -> Call[life.VacuumTable]:
+    """Return the tables that are to be vacuumed now, and the statements that do it."""
+    return call("vacuum_plan", life.VacuumTable)
 
 
 def policy_presets() -> Call[life.PresetPolicy]:

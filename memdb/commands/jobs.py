@@ -46,13 +46,14 @@ def list_jobs(
         return
     table = plain_table("job", "runs", "next", "last run", "ms", "what for", right=("ms",))
     for job in found:
+        is_bad = job.last_outcome in ("warned", "failed", "timed_out")
         table.add_row(
             job.name,
             _schedule(job),
             _wait(job) if job.is_enabled else Text("off", "muted"),
-            Text(job.last_outcome or "", "warn" if job.note else ""),
+            Text(job.last_outcome or "", "warn" if is_bad else ""),
             "" if job.last_elapsed_ms is None else f"{job.last_elapsed_ms:,.0f}",
-            Text(job.note or job.meaning, "warn" if job.note else "muted"),
+            Text(job.note or job.meaning, "warn" if is_bad else "muted"),
         )
     out.print(table)
 

@@ -26,6 +26,7 @@ begin atomic
     ('retry_failed', null, '04:10', 1000, false, true, 'Gives events and vectors that failed for good another try.'),
     ('golden_queries', null, '05:10', 20, false, true, 'Asks the questions whose answers are known, and warns where one is not found.'),
     ('check', 604800, null, 1, true, true, 'Compares all that is derived with what it is derived from, and warns of differences.'),
+    ('vacuum', null, '04:40', 1, true, false, 'Vacuums tables from which much was deleted, and all of them after forgetting: deleted rows are then gone from the files.'),
     ('vector_index', 21600, null, 1, true, false, 'Builds and drops nearest-neighbour indexes as vector_index_plan says.');
 end;
 comment on function memdb._job_kinds () is 'Every job there can be: when it runs by default, how much a batch of it does, and what for.';
@@ -351,7 +352,7 @@ comment on function memdb.claim_job (integer, text, text) is 'Take a due job tha
 
 -- finish_job: say how a claimed job went, and give up its lease.
 --
--- p_error: why it failed; it is then tried again after a pause. p_note: what a person should know. Raises MD204
+-- p_error: why it failed; it is then tried again after a pause. p_note: what was done. Raises MD204
 -- where the lease ran out and somebody else has it, MD301.
 create or replace function memdb.finish_job (
   p_tenant integer,
@@ -377,7 +378,9 @@ begin
     perform memdb._raise('MD204', 'the job was taken over by another worker', jsonb_build_object('name', left(p_name, 200)),
       'Its work is done again there, or was; give jobs a longer timeout with schedule_job.');
   end if;
-  perform memdb._note_batch(v_job, p_run_id, 0, p_note, p_error,
+  perform memdb._note_batch(v_job, p_run_id, 0, null, p_error,
     (select extract(epoch from v_now - r.started_at) * 1000 from memdb.job_run r where r.tenant_id = p_tenant and r.run_id = p_run_id)::real, v_now);
+  update memdb.job_run r set error = left(p_note, 2000)
+   where r.tenant_id = p_tenant and r.run_id = p_run_id and p_error is null and p_note is not null;
 end $$;
 comment on function memdb.finish_job (integer, text, bigint, text, text) is 'Say how a claimed job went, and give up its lease.';

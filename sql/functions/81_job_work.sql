@@ -123,6 +123,29 @@ begin
 end $$;
 comment on function memdb._ask_golden (integer, integer) is 'Ask the golden queries that were not asked for an hour, a bounded number; note says which find too little.';
 
+-- vacuum_plan: the tables that are to be vacuumed now, and the statements that do it.
+--
+-- Those of which a fifth is dead rows (of 1,000 or more), and where something was forgotten since their last vacuum, each with a dead row:
+-- what was deleted is in the files until then. Statements cannot run inside a transaction; `memdb jobs run` and workers
+-- run them as the job vacuum. Operators only (MD303). Cost: reads statistics.
+create or replace function memdb.vacuum_plan ()
+  returns table (name text, dead_rows bigint, is_after_forgetting boolean, statement text)
+  language plpgsql stable security definer rows 5
+  set search_path = pg_catalog, memdb, pg_temp
+as $$
+begin
+  perform memdb._require_operator();
+  return query
+    select t.name, t.dead_rows, t.is_after, format('vacuum (analyze) memdb.%I', t.name)
+      from (select s.relname::text as name, s.n_dead_tup as dead_rows, s.n_live_tup as live_rows,
+                   s.n_dead_tup > 0 and exists (select from memdb.erasure_receipt r
+                                                 where r.finished_at > coalesce(greatest(s.last_vacuum, s.last_autovacuum), '-infinity')) as is_after
+              from pg_stat_user_tables s where s.schemaname = 'memdb') t
+     where t.is_after or (t.dead_rows >= 1000 and t.dead_rows * 4 >= t.live_rows)
+     order by t.dead_rows desc, t.name;
+end $$;
+comment on function memdb.vacuum_plan () is 'The tables that are to be vacuumed now, and the statements that do it.';
+
 -- work_off_jobs: call run_due_jobs until nothing is due or so many seconds are over, each batch in a transaction of its own.
 --
 -- For pg_cron, and for psql; operators only. A procedure, because a function cannot commit, and for the same reason

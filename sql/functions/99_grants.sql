@@ -123,7 +123,7 @@ begin
         ('continue_erasures', 'memdb_operator'), ('erasure_receipts', 'memdb_operator'), ('forget', 'memdb_operator'),
         ('set_legal_hold', 'memdb_operator'), ('verify_erasure', 'memdb_operator'),
         ('check_consistency', 'memdb_operator'), ('table_fingerprints', 'memdb_operator'), ('verify_tenant', 'memdb_operator'), ('create_tenant', 'memdb_operator'), ('grant_agent', 'memdb_operator'), ('grant_role', 'memdb_operator'),
-        ('list_jobs', 'memdb_operator'), ('apply_preset', 'memdb_operator'), ('schedule_job', 'memdb_operator'), ('schedule_cron', 'memdb_operator'),
+        ('list_jobs', 'memdb_operator'), ('vacuum_plan', 'memdb_operator'), ('apply_preset', 'memdb_operator'), ('schedule_job', 'memdb_operator'), ('schedule_cron', 'memdb_operator'),
         ('unschedule_cron', 'memdb_operator'), ('work_off_jobs', 'memdb_operator'), ('set_namespace', 'memdb_operator'), ('set_policy', 'memdb_operator')) g (name, role)
       join pg_proc p on p.pronamespace = 'memdb'::regnamespace and p.proname = g.name
   loop

@@ -69,6 +69,7 @@ def test_what_is_due_is_done_also_outside_of_the_database(db, tenant, make_due):
     assert {"fade", "check", "golden_queries"} <= {batch["name"] for batch in found}
     rows = {job.name: job for job in db.run(calls.list_jobs(tenant))}
     assert rows["vector_index"].last_outcome == "done"
+    assert rows["vacuum"].last_outcome == "done"
     assert "0 jobs done" in run("jobs", "run")
 
 
@@ -77,7 +78,7 @@ def test_a_job_is_scheduled_and_switched_off(db, tenant):
     run("jobs", "schedule", "fade", "--daily", "03:30", "--zone", "Asia/Shanghai")
     assert "daily 03:30 Asia/Shanghai" in run("jobs", "list")
     assert "fade is off" in run("jobs", "schedule", "fade", "--off")
-    assert "no such job" in run("jobs", "schedule", "vacuum", exit_code=1)
+    assert "no such job" in run("jobs", "schedule", "dance", exit_code=1)
     assert "pg_cron is not installed" in run("jobs", "cron", exit_code=1)
 
 
@@ -109,3 +110,20 @@ def test_a_worker_looks_outside_on_a_thread_of_its_own(db, tenant, make_due):
     assert thread is not None
     thread.join(30)
     assert not upkeep() and done == ["once"]
+
+
+def test_what_was_forgotten_is_vacuumed_away(fresh_db, monkeypatch):
+    """The plan goes by PostgreSQL's own counts of dead rows, which come a moment later."""
+    connection = fresh_db.connect()
+    for variable, value in {"DSN": fresh_db.dsn, "TENANT": "t", "ENCODER": "none"}.items():
+        monkeypatch.setenv(f"MEMDB_{variable}", value)
+    connection.execute("select memdb.create_tenant('t')")
+    assert jobs.vacuum(fresh_db.dsn) is None
+    connection.execute(
+        "insert into memdb.memory_use (tenant_id, memory_id, uses, used_at)"
+        " select 1, n, 1, now() from generate_series(1, 3000) n"
+    )
+    connection.execute("delete from memdb.memory_use")
+    connection.execute("select pg_stat_force_next_flush()")
+    assert jobs.vacuum(fresh_db.dsn) == "vacuumed memory_use"
+    assert jobs.vacuum(fresh_db.dsn) is None
