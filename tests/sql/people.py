@@ -82,6 +82,8 @@ class People:
                 "text": f"{own} 喜欢绿茶 {n}" if language == "zh" else f"{own} likes tea {n}",
                 **{"session": f"talk-{own}", "user": name, "agent": "bot", "speaker": own},
                 **{"key": f"key-{own}-{n}", "metadata": {"note": own}, "language": language},
+                # Recall looks at the newest events that wait, up to a number: few do here.
+                "extract": n == 5,
                 **({"input": {"note": own}, "output": [own]} if n % 3 == 1 else {}),
             }
             for n in range(6)
@@ -160,7 +162,7 @@ class People:
         self.call("recall", "tea facts", k=50)
         self.call("retract_event", events[3], f"{own} did not say so")
         self.call("correct_event", events[2], f"{own} likes tea very much", {})
-        self.call("claim_events", f"worker-{own}", 1)
+        self.call("claim_events", "worker", 1)
 
     def recalled(self, number: int, query: str = "tea fact 绿茶 事实") -> list[tuple[Any, ...]]:
         """What a user's recall brings, with its order."""
