@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-__all__ = ["Erasure", "Receipt", "Remainder"]
+__all__ = ["Erasure", "Outdated", "Receipt", "Remainder"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +52,15 @@ class Remainder:
 
     place: str
     remains: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """Events of a kind or memories of a type that are older than a namespace keeps them."""
+
+    namespace: str
+    subject: str
+    kind: str
+    days: float
+    due: int
+    oldest: datetime

@@ -24,9 +24,11 @@ from memdb.calls.context import (
     summary_material,
 )
 from memdb.calls.forget import (
+    apply_retention,
     continue_erasures,
     erasure_receipts,
     forget,
+    retention_report,
     set_legal_hold,
     verify_erasure,
 )
@@ -178,6 +180,7 @@ __all__ = [
     "add_premises",
     "append_events",
     "apply_preset",
+    "apply_retention",
     "archive_memories",
     "ask_rederivations",
     "build_context",
@@ -277,6 +280,7 @@ __all__ = [
     "restore_archived",
     "restore_event",
     "restore_memory",
+    "retention_report",
     "retract_event",
     "retract_memory",
     "retry_events",

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from memdb.forgetting import Erasure, Receipt, Remainder
+from memdb.forgetting import Erasure, Outdated, Receipt, Remainder
 from memdb.statement import Call, arg, call
 
 __all__ = [
+    "apply_retention",
     "continue_erasures",
     "erasure_receipts",
     "forget",
+    "retention_report",
     "set_legal_hold",
     "verify_erasure",
 ]
@@ -103,3 +105,18 @@ def set_legal_hold(
         arg("namespace", "text", namespace),
         arg("is_on", "boolean", is_on),
     )
+
+
+def apply_retention(tenant: int, limit: int = 500) -> Call[int]:
+    """Forget what policy retention_days keeps no longer, one batch; call again until 0."""
+    return call(
+        "apply_retention",
+        int,
+        arg("tenant", "integer", tenant),
+        arg("limit", "integer", limit),
+    )
+
+
+def retention_report(tenant: int) -> Call[Outdated]:
+    """Return what retention would forget now, by namespace and kind."""
+    return call("retention_report", Outdated, arg("tenant", "integer", tenant))

@@ -66,6 +66,8 @@ begin atomic
      'Trust of new events of a kind that come without one, 0 to 1; 1 where a kind is not named.'),
     ('reliability_of_agents', '{}'::jsonb,
      'Trust of new events of an agent that come without one, 0 to 1; that of their kind is multiplied by it.'),
+    ('retention_days', '{}'::jsonb,
+     'Days that events and memories are kept before they are forgotten, by kind or type: {"event.tool_result": 30, "memory": 365}; 0 keeps them for ever.'),
     ('keep_recalls_days', '90'::jsonb, 'Days the log of recalls is kept; 0 keeps it for ever.'),
     ('keep_runs_days', '30'::jsonb, 'Days the log of the runs of jobs is kept; 0 keeps it for ever.'),
     ('notify', 'false'::jsonb,
