@@ -10,11 +10,6 @@
 -- row of sign -1 brings its lexemes and takes them away). A row whose version was erased counts
 -- nothing. Returns how many rows are left, counted up to 10,000: call again until 0.
 -- Length of a document = its number of different lexemes, those of the scope left out.
--- max_weight = the largest f / (f + 1.2 * (0.25 + 0.75 * length / mean length)) seen, with f the
--- places of the lexeme in the document: the BM25 term weight with k1 = 1.2 and b = 0.75
--- (Robertson and Zaragoza 2009), without IDF and the factor k1 + 1. It is taken against the mean
--- length of its fold and never lowered while the word is in use: a bound that is loose after
--- deletes and may be a little short once the mean has grown.
 -- Raises MD001, MD301. Cost: one upsert per distinct (namespace, word) of the step.
 create or replace function memdb.fold_keyword_stats (
   p_tenant integer,
@@ -34,7 +29,7 @@ declare
 begin
   perform memdb._authorize(p_tenant, true);
   perform memdb._check_limit(p_limit, 100000);
-  -- One folder of a tenant at a time ("memk" in ASCII): beside another, the row that takes a
+  -- One folder of a tenant at a time (1835363435 is "melk"): beside another, the row that takes a
   -- version away could be folded before the row that brought it, and counts fall below zero.
   perform pg_advisory_xact_lock(1835363435, p_tenant);
   v_now := memdb.current_time();
@@ -62,23 +57,17 @@ begin
         from document d group by d.namespace_id order by d.namespace_id
       on conflict on constraint namespace_stat_pkey
       do update set documents = greatest(s.documents + excluded.documents, 0),
-                    tokens = greatest(s.tokens + excluded.tokens, 0), folded_at = excluded.folded_at
-      returning s.namespace_id, nullif(s.tokens, 0)::real / nullif(s.documents, 0) as mean),
+                    tokens = greatest(s.tokens + excluded.tokens, 0), folded_at = excluded.folded_at),
   counted as (
-    insert into memdb.lexeme_stat as s (tenant_id, namespace_id, lexeme, documents, max_weight)
-      select p_tenant, d.namespace_id, l.lexeme, sum(d.sign),
-             coalesce(max(l.places / (l.places + 1.2 * (0.25 + 0.75 * d.length / a.mean))), 0)
+    insert into memdb.lexeme_stat as s (tenant_id, namespace_id, lexeme, documents)
+      select p_tenant, d.namespace_id, l.lexeme, sum(d.sign)
         from document d
-        join total a on a.namespace_id = d.namespace_id
-        cross join lateral (
-          select k.lexeme, cardinality(k.positions) as places from unnest(d.keyword) k
-          union all
-          select g.lexeme, null from unnest(d.lexemes) g (lexeme)) l
+        cross join lateral unnest(coalesce(d.lexemes, tsvector_to_array(d.keyword))) l (lexeme)
        where not starts_with(l.lexeme, E'\x01')
        group by d.namespace_id, l.lexeme
        order by d.namespace_id, l.lexeme
       on conflict on constraint lexeme_stat_pkey
-      do update set documents = s.documents + excluded.documents, max_weight = greatest(s.max_weight, excluded.max_weight)
+      do update set documents = s.documents + excluded.documents
       returning s.namespace_id, s.lexeme, s.documents)
   select array_agg(c.namespace_id), array_agg(c.lexeme) into v_namespaces, v_lexemes from counted c where c.documents <= 0;
   delete from memdb.lexeme_stat s

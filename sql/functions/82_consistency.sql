@@ -138,8 +138,8 @@ begin
     into v_namespaces, v_lexemes, v_wanted from memdb._keyword_differences(p_tenant) d;
   select coalesce(array_agg(d.namespace_id), '{}') into v_lengths from memdb._length_differences(p_tenant) d;
   if p_repair then
-    insert into memdb.lexeme_stat as s (tenant_id, namespace_id, lexeme, documents, max_weight)
-      select p_tenant, w.namespace_id, w.lexeme, w.wanted, 1
+    insert into memdb.lexeme_stat as s (tenant_id, namespace_id, lexeme, documents)
+      select p_tenant, w.namespace_id, w.lexeme, w.wanted
         from unnest(v_namespaces, v_lexemes, v_wanted) w (namespace_id, lexeme, wanted)
       on conflict on constraint lexeme_stat_pkey do update set documents = excluded.documents;
     delete from memdb.lexeme_stat s

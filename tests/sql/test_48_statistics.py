@@ -120,19 +120,6 @@ def test_a_document_without_words_counts_as_a_document(world, db):
     assert totals(world) == (0, 0)
 
 
-def test_the_weight_is_the_largest_term_weight(world, db):
-    arrive(world, world.memory("tea"))
-    arrive(world, world.memory("tea tea tea and cake and jam"))
-    fold(db, world.tenant)
-    mean = (1 + 3) / 2
-    expected = max(f / (f + 1.2 * (0.25 + 0.75 * length / mean)) for f, length in ((1, 1), (3, 3)))
-    weight = "select max_weight from memdb.lexeme_stat where lexeme = 'tea'"
-    assert world.one(weight) == pytest.approx(expected, rel=1e-6)
-    arrive(world, world.memory("a long text that mentions tea once among many other words"))
-    fold(db, world.tenant)
-    assert world.one(weight) == pytest.approx(expected, rel=1e-6)
-
-
 def test_steps_are_bounded_and_the_rest_is_told(world, db):
     for number in range(5):
         arrive(world, world.memory(f"word{number}"))

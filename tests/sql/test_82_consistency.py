@@ -177,7 +177,7 @@ BREAKAGES: dict[str, tuple[list[str], str, str | None]] = {
         None,
     ),
     "words invented": (
-        ["insert into lexeme_stat select tenant_id, namespace_id, 'unheard', 3, 0.5"
+        ["insert into lexeme_stat select tenant_id, namespace_id, 'unheard', 3"
          " from lexeme_stat where lexeme = 'fine'"],
         "words counted wrongly in the keyword statistics (examples: namespaces)",
         None,
