@@ -20,8 +20,10 @@ __all__ = [
     "EmbeddingModel",
     "EnqueuedEmbeddings",
     "EventRef",
+    "EventRow",
     "ExplainedHit",
     "ExplainedPremise",
+    "ExportedMemory",
     "FailedEvent",
     "FoldedQuery",
     "GraphLabel",
@@ -190,6 +192,40 @@ class MemoryRow:
     metadata: Mapping[str, Any]
     use_count: int
     last_used_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """An event as it was observed, its session by name, and whether it still counts."""
+
+    event_id: int
+    namespace: str
+    session: str | None
+    sequence: int | None
+    kind: str
+    text: str
+    input: Any
+    output: Any
+    user_id: str | None
+    agent_id: str | None
+    speaker: str | None
+    language: str | None
+    parent_event_id: int | None
+    occurred_at: datetime
+    time_zone: str
+    recorded_at: datetime
+    trust: float
+    idempotency_key: str | None
+    metadata: Mapping[str, Any]
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedMemory:
+    """A memory and its sources, as an object ready to be written down."""
+
+    memory_id: int
+    item: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

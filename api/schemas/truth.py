@@ -12,8 +12,6 @@ __all__ = [
     "Changes",
     "Correction",
     "NewVersion",
-    "Pin",
-    "Pinned",
     "Rollback",
     "Superseded",
     "TakenBack",
@@ -104,19 +102,6 @@ class Superseded(Answer):
     """The version a memory is at now, and how many memories fell with the old one."""
 
     memory: SupersededMemory
-
-
-class Pin(Request):
-    """Whether a memory is kept from fading."""
-
-    is_pinned: bool
-
-
-class Pinned(Answer):
-    """Whether a memory is kept from fading."""
-
-    memory_id: int
-    is_pinned: bool
 
 
 Direction = Literal["up", "down", "both"]

@@ -14,8 +14,10 @@ __all__ = [
     "explain_memory",
     "explain_memory_json",
     "explain_recall",
+    "export_memories",
     "fold_query",
     "get_memory",
+    "list_events",
     "list_memories",
     "list_topics",
     "mark_used",
@@ -389,3 +391,37 @@ def _filters(
         arg("topic", "bigint", topic),
         arg("metadata", "jsonb", None if metadata is None else as_jsonb(metadata)),
     ]
+
+
+def list_events(
+    tenant: int,
+    namespaces: Sequence[str] | None = None,
+    after: int = 0,
+    limit: int = 1000,
+) -> Call[t.EventRow]:
+    """Return a page of events of some namespaces, in the order they were stored."""
+    return call(
+        "list_events",
+        t.EventRow,
+        arg("tenant", "integer", tenant),
+        arg("namespaces", "text[]", namespaces),
+        arg("after", "bigint", after),
+        arg("limit", "integer", limit),
+    )
+
+
+def export_memories(
+    tenant: int,
+    namespaces: Sequence[str] | None = None,
+    after: int = 0,
+    limit: int = 500,
+) -> Call[t.ExportedMemory]:
+    """Return a page of active memories of some namespaces, with what they rest on."""
+    return call(
+        "export_memories",
+        t.ExportedMemory,
+        arg("tenant", "integer", tenant),
+        arg("namespaces", "text[]", namespaces),
+        arg("after", "bigint", after),
+        arg("limit", "integer", limit),
+    )
