@@ -156,8 +156,8 @@ comment on function memdb._best_matches (integer, text, tsquery, text[], double 
 
 -- _keyword_matches: the best matches of a tsquery by BM25, with the weights given.
 --
--- What the version row does not say (status, type, session) is looked up for the best rows only;
--- where too few of them pass, the search is repeated eight times as deep.
+-- What the version row does not say (status, type, session, ...) is looked up for the best rows only; where
+-- too few of them pass, for every match before it is scored.
 create or replace function memdb._keyword_matches (
   p_tenant     integer,
   p_namespaces integer[],
@@ -177,29 +177,29 @@ create or replace function memdb._keyword_matches (
   language plpgsql stable
 as $$
 declare
-  v_depth integer := p_limit + 20;
-  v_seen  integer;
+  v_seen integer;
 begin
-  loop
-    with best as materialized (
-      select b.* from memdb._best_matches(p_tenant, p_user, p_query, p_terms, p_idf, p_mean, v_depth, p_also) b),
-    -- An ordered subquery under a lateral join keeps its order: no more are looked up than are needed.
-    hit as (
-      select b.memory_id, b.score
-        from (select b.* from best b order by b.score desc, b.memory_id offset 0) b
-        cross join lateral (
-          select from memdb.memory m
-           where m.tenant_id = p_tenant and m.memory_id = b.memory_id and m.version = b.version
-             and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also)
-          offset 0) m
-       limit p_limit)
-    select array_agg(h.memory_id order by h.score desc, h.memory_id), array_agg(h.score order by h.score desc, h.memory_id),
-           (select count(*) from best)
-      into memory_ids, scores, v_seen
-      from hit h;
-    exit when cardinality(memory_ids) >= p_limit or v_seen < v_depth;
-    v_depth := v_depth * 8;
-  end loop;
+  with best as materialized (
+    select b.* from memdb._best_matches(p_tenant, p_user, p_query, p_terms, p_idf, p_mean, p_limit + 20, p_also) b),
+  -- An ordered subquery under a lateral join keeps its order: no more are looked up than are needed.
+  hit as (
+    select b.memory_id, b.score
+      from (select b.* from best b order by b.score desc, b.memory_id offset 0) b
+      cross join lateral (
+        select from memdb.memory m
+         where m.tenant_id = p_tenant and m.memory_id = b.memory_id and m.version = b.version
+           and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also)
+        offset 0) m
+     limit p_limit)
+  select array_agg(h.memory_id order by h.score desc, h.memory_id), array_agg(h.score order by h.score desc, h.memory_id),
+         (select count(*) from best)
+    into memory_ids, scores, v_seen
+    from hit h;
+  if v_seen >= p_limit + 20 and coalesce(cardinality(memory_ids), 0) < p_limit then
+    select f.memory_ids, f.scores into memory_ids, scores
+      from memdb._sieved_matches(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_query, p_terms, p_idf, p_mean,
+             p_limit, p_also) f;
+  end if;
 end $$;
 comment on function memdb._keyword_matches (integer, integer[], text, bigint[], text[], text[], tsquery, text[], double precision[], double precision, integer, memdb._recall_filter) is 'The best matches of a tsquery by BM25, with the weights given.';
 
@@ -269,48 +269,6 @@ begin
     into memory_ids, scores, idf, mean_length;
 end $$;
 comment on function memdb._count_matches (integer, integer[], text, bigint[], text[], text[], text[], integer, memdb._recall_filter) is 'The best matches in a small scope by BM25, words counted on the way.';
-
--- _chosen_matches: the best matches among the few memories that can pass the filters, with the weights given.
-create or replace function memdb._chosen_matches (
-  p_tenant     integer,
-  p_namespaces integer[],
-  p_user       text,
-  p_sessions   bigint[],
-  p_types      text[],
-  p_statuses   text[],
-  p_terms      text[],
-  p_idf        double precision[],
-  p_mean       double precision,
-  p_limit      integer,
-  p_also       memdb._recall_filter,
-  out memory_ids bigint[],
-  out scores     double precision[]
-)
-  language plpgsql stable
-as $$
-begin
-  select array_agg(b.memory_id order by b.score desc, b.memory_id), array_agg(b.score order by b.score desc, b.memory_id)
-    into memory_ids, scores
-    from (select x.memory_id, memdb._saturate(memdb._presence(x.length, p_mean)) * sum(t.idf) as score
-            from (select m.memory_id, length(v.keyword) - 3 as length, unnest(tsvector_to_array(ts_filter(v.keyword, '{a}'))) as term
-                    from unnest((p_also).chosen) c (id)
-                    cross join lateral (
-                      select m.memory_id, m.version
-                        from memdb.memory m
-                       where m.tenant_id = p_tenant and m.memory_id = c.id
-                         and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also)
-                      offset 0) m
-                    cross join lateral (
-                      select setweight(v.keyword, 'A', p_terms) as keyword
-                        from memdb.memory_version v
-                       where v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
-                      offset 0) v) x
-            join unnest(p_terms, p_idf) t (term, idf) on t.term = x.term
-           group by x.memory_id, x.length
-           order by 2 desc, 1
-           limit p_limit) b;
-end $$;
-comment on function memdb._chosen_matches (integer, integer[], text, bigint[], text[], text[], text[], double precision[], double precision, integer, memdb._recall_filter) is 'The best matches among the few memories that can pass the filters, with the weights given.';
 
 -- _beating_query: the tsquery text of what could still reach a score without the terms already used.
 --

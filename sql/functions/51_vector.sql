@@ -181,7 +181,7 @@ comment on function memdb._vector_strategy (integer, integer[], text, bigint[], 
 -- Rows of embedding repeat what never changes (namespace, user, type), so these filters cost no
 -- look-up; a session and what few memories were chosen are found by key; the caller applies the rest.
 -- Up to 768 dimensions embedding_scope_idx holds the vectors themselves, those of a scope side by
--- side. `+ 0` keeps the planner from answering with a nearest-neighbour index. Dynamic, so that it is planned for
+-- side. With p_statuses, only what passes all filters counts. `+ 0` keeps the planner from answering with a nearest-neighbour index. Dynamic, so that it is planned for
 -- these very namespaces: a plan for any of them takes a small one for a tenth of the table, and
 -- reads it all.
 create or replace function memdb._nearest_exact (
@@ -193,7 +193,8 @@ create or replace function memdb._nearest_exact (
   p_model      integer,
   p_vector     halfvec,
   p_limit      integer,
-  p_also       memdb._recall_filter default null
+  p_also       memdb._recall_filter default null,
+  p_statuses   text[] default null
 )
   returns table (memory_id bigint, version integer, similarity double precision)
   language plpgsql stable rows 50
@@ -205,6 +206,7 @@ declare
     || case when p_namespaces is not null or p_user is not null then ' and e.namespace_id = any ($4)' else '' end
     || case when p_types is not null then ' and e.type = any ($5)' else '' end
     || case when (p_also).members is not null then ' and $8 @> e.memory_id' else '' end;
+  v_metadata jsonb;
 begin
   if p_sessions is not null or (p_also).chosen is not null then
     return query
@@ -217,21 +219,33 @@ begin
         join memdb.embedding e
           on e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = m.memory_id and e.version = m.version
        where (p_namespaces is null or m.namespace_id = any (p_namespaces))
+         and (p_statuses is null or memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also))
        order by 3 desc, 1
        limit p_limit;
     return;
+  end if;
+  if p_statuses is not null then
+    -- Asked of the version itself: cheaper than once more of each memory.
+    v_metadata := (p_also).metadata;
+    p_also.metadata := null;
   end if;
   -- Two scans for a user, its own and nobody's: "null or equal" in one would use no index.
   return query execute
     'select n.memory_id, n.version, -n.distance from ('
     || c_scope || case when p_user is not null then ' and e.user_id = $6 union all ' || c_scope || ' and e.user_id is null' else '' end
-    || ' order by 3, 1 limit $7) n'
+    || ' order by 3, 1' || case when p_statuses is null then ' limit $7) n' else
+      -- An ordered subquery under a lateral join keeps its order: looked up are the nearest, until enough pass.
+      ' offset 0) n' || case when v_metadata is null then '' else
+        ' cross join lateral (select from memdb.memory_version v where v.tenant_id = $1 and v.memory_id = n.memory_id'
+        ' and v.version = n.version and v.metadata @> $12 offset 0) v' end
+      || ' cross join lateral (select from memdb.memory m where m.tenant_id = $1 and m.memory_id = n.memory_id'
+      ' and m.version = n.version and memdb._is_recallable(m, $9, $6, null, $5, $10, $11) offset 0) m limit $7' end
     using p_tenant, p_model, p_vector,
           coalesce(p_namespaces, case when p_user is not null then array(
             select n.namespace_id from memdb.namespace n where n.tenant_id = p_tenant) end),
-          p_types, p_user, p_limit, (p_also).members;
+          p_types, p_user, p_limit, (p_also).members, p_namespaces, p_statuses, p_also, v_metadata;
 end $$;
-comment on function memdb._nearest_exact (integer, integer[], text, bigint[], text[], integer, halfvec, integer, memdb._recall_filter) is 'The nearest vectors of a scope, every one of them measured.';
+comment on function memdb._nearest_exact (integer, integer[], text, bigint[], text[], integer, halfvec, integer, memdb._recall_filter, text[]) is 'The nearest vectors of a scope, every one of them measured.';
 
 -- _nearest_cold: the nearest vectors of archived memories, every one of them measured.
 create or replace function memdb._nearest_cold (
@@ -311,9 +325,8 @@ comment on function memdb._nearest_indexed (integer, integer[], text, text[], in
 -- _vector_leg: the memories nearest to the query, best first, with their cosine.
 --
 -- Status and session are looked up only for the nearest rows. Hits are certain down to the horizon: the similarity
--- below which some source may hold more. Where too few certain ones pass, the
--- search is repeated eight times as deep; indexes that were asked twice in vain give way to
--- measuring every row, which ends when there is nothing left to measure.
+-- below which some source may hold more. Where too few certain ones pass, indexes are asked once more,
+-- eight times as deep; then every row is measured, and the nearest looked up until enough pass.
 create or replace function memdb._vector_leg (
   p_tenant     integer,
   p_namespaces integer[],
@@ -334,19 +347,20 @@ declare
   v_depth   integer := p_limit + 20;
   v_how     record;
   v_horizon double precision;
+  v_is_last boolean := false;
 begin
   if p_limit < 1 or p_vector is null then
     return;
   end if;
   v_how := memdb._vector_strategy(p_tenant, p_namespaces, p_user, p_sessions, p_model, p_vector, p_also);
-  for v_try in 1 .. 100 loop
+  for v_try in 1 .. 3 loop
     with near as materialized (
       select 1 as source, i.*
         from memdb._nearest_indexed(p_tenant, p_namespaces, p_user, p_types, p_model, p_vector, v_how.indexes, v_depth, p_also) i
       union all
       select 2, x.*
         from memdb._nearest_exact(p_tenant, case when v_how.indexes = '{}' then p_namespaces else v_how.rest end,
-               p_user, p_sessions, p_types, p_model, p_vector, v_depth, p_also) x
+               p_user, p_sessions, p_types, p_model, p_vector, v_depth, p_also, case when v_is_last then p_statuses end) x
        where v_how.indexes = '{}' or v_how.rest <> '{}'
       union all
       select 3, c.*
@@ -374,10 +388,11 @@ begin
                  as horizon
           from near n) o;
     exit when v_horizon is null or scores[p_limit] >= v_horizon;
-    if v_try >= 2 and v_how.indexes <> '{}' then
-      v_how.indexes := '{}';
-    else
+    if v_try = 1 and v_how.indexes <> '{}' then
       v_depth := v_depth * 8;
+    else
+      v_how.indexes := '{}';
+      v_is_last := true;
     end if;
   end loop;
 end $$;

@@ -3,8 +3,9 @@
 -- _narrow: the further filters of a recall, as the legs take them.
 --
 -- p_entities are names in any spelling, resolved in the namespaces given; of entities and topics
--- the members are looked up once. chosen is set where a filter leaves 2,000 memories at most: then
--- every leg looks at these alone. Cost: the mentions of the entities, and up to 2,001 ids.
+-- the members are looked up once. chosen is set where a filter leaves an eighth of the scope at most,
+-- and no more than 10,000 memories: then every leg looks at these alone, which takes ten times as
+-- long a memory as searching all. Cost: the mentions of the entities, and up to 10,001 ids.
 create or replace function memdb._narrow (
   p_tenant     integer,
   p_namespaces integer[],
@@ -20,7 +21,7 @@ create or replace function memdb._narrow (
   language plpgsql stable
 as $$
 declare
-  c_few  constant integer := 2000;
+  v_few  integer;
   v_also memdb._recall_filter;
   v_in   integer[];
 begin
@@ -44,21 +45,31 @@ begin
       into v_also.members
       from memdb._topic_members(p_tenant, p_topic) t;
   end if;
+  -- Not folded yet, its size is not known.
+  select least(10000, greatest(100, coalesce(nullif(sum(s.documents), 0), 16000) / 8)) into v_few
+    from memdb.namespace_stat s
+   where s.tenant_id = p_tenant and (p_namespaces is null or s.namespace_id = any (p_namespaces));
   if v_also.members is not null then
     select array_agg(i.id) into v_also.chosen
-      from (select generate_series(lower(r.range), upper(r.range) - 1) as id from unnest(v_also.members) r (range) limit c_few + 1) i;
+      from (select generate_series(lower(r.range), upper(r.range) - 1) as id from unnest(v_also.members) r (range) limit v_few + 1) i;
     v_also.chosen := coalesce(v_also.chosen, '{}');
   elsif p_sessions is not null then
     v_also.chosen := array(
       select m.memory_id from memdb.memory m
-       where m.tenant_id = p_tenant and m.session_id = any (p_sessions) limit c_few + 1);
+       where m.tenant_id = p_tenant and m.session_id = any (p_sessions) limit v_few + 1);
   elsif v_in is not null and cardinality(v_in) <= 1000 then
+    -- One by one, in the order of the index by time: for all at once the planner reads the whole tenant.
     v_also.chosen := array(
-      select m.memory_id from memdb.memory m
-       where m.tenant_id = p_tenant and m.namespace_id = any (v_in)
-         and m.occurred_at >= coalesce(p_from, '-infinity') and m.occurred_at < coalesce(p_to, 'infinity') limit c_few + 1);
+      select m.memory_id
+        from unnest(v_in) n (id)
+        cross join lateral (
+          select m.memory_id from memdb.memory m
+           where m.tenant_id = p_tenant and m.namespace_id = n.id
+             and m.occurred_at >= coalesce(p_from, '-infinity') and m.occurred_at < coalesce(p_to, 'infinity')
+           order by m.occurred_at, m.memory_id limit v_few + 1) m
+       limit v_few + 1);
   end if;
-  if cardinality(v_also.chosen) > c_few then
+  if cardinality(v_also.chosen) > v_few then
     v_also.chosen := null;
   end if;
   return v_also;
