@@ -312,3 +312,29 @@ def test_explain_recall_names_the_filter(filtered):
             {"tenant": tenant, "out": out.memory_id, **FILTERS[name][0]},
         ).fetchall()
         assert (rows[-1].memory_id, rows[-1].step) == (out.memory_id, step)
+
+
+def test_a_topic_is_a_filter_like_the_others(filtered):
+    db, tenant, memories, rankings = filtered
+    topic = db.execute(
+        "insert into memdb.topic (tenant_id, namespace_id)"
+        " select n.tenant_id, n.namespace_id from memdb.namespace n where n.tenant_id = %s"
+        " returning topic_id",
+        [tenant],
+    ).fetchone()[0]
+    wanted = {m.memory_id for m in memories[::3]}
+    db.execute(
+        "insert into memdb.memory_topic (tenant_id, memory_id, version, topic_id, namespace_id)"
+        " select m.tenant_id, m.memory_id, m.version, %s, m.namespace_id from memdb.memory m"
+        "  where m.tenant_id = %s and m.memory_id = any (%s)",
+        [topic, tenant, [*wanted]],
+    )
+    for leg in ("keyword", "vector"):
+        found = recall(db, tenant, QUERY, vector=VECTOR, k=1000, legs=[leg], topic=topic)
+        assert [r.memory_id for r in found] == [m for m in rankings[leg] if m in wanted]
+    both = recall(db, tenant, QUERY, vector=VECTOR, k=1000, topic=topic, entities=["Ann"])
+    speak_of_ann = {
+        m.memory_id for m in memories if "Ann" in {entity["name"] for entity in m.item["entities"]}
+    }
+    assert {r.memory_id for r in both} == wanted & speak_of_ann
+    assert recall(db, tenant, QUERY, vector=VECTOR, topic=topic + 1000) == []
