@@ -31,12 +31,12 @@ select format('create role %I nologin', g.name)
 grant memdb_reader to memdb_writer;
 grant memdb_writer to memdb_operator;
 
--- The service until it has keys of its own: an operator, who reads and writes every tenant, but
--- owns nothing and changes no schema.
+-- The account of the service. Each request takes the part its key gives it, reader, writer or operator;
+-- the account owns nothing and changes no schema.
 select 'create role memdb_app login'
  where not exists (select from pg_roles r where r.rolname = 'memdb_app')
 \gexec
 \getenv password MEMDB_PASSWORD
 alter role memdb_app password :'password';
-grant memdb_operator to memdb_app;
+grant memdb_service, memdb_operator to memdb_app;
 SQL
