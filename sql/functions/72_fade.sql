@@ -19,24 +19,32 @@ comment on function memdb._note_uses (integer, bigint[], integer, timestamptz) i
 
 -- _note_loosened: note what was tied to the memories that fell or rose in the next correction not seen yet.
 --
--- One correction a call; returns whether there was one. Beliefs tell: writers pay nothing for it.
+-- One correction a call; returns how many it noted, null where there was none: then everything up to now is seen, for
+-- the caller holds the truth lock and no correction is in flight. Beliefs tell: writers pay nothing for it.
 create or replace function memdb._note_loosened (p_tenant integer, p_now timestamptz)
-  returns boolean
+  returns bigint
   language plpgsql volatile
 as $$
 declare
   v_mark timestamptz;
   v_next timestamptz;
+  v_ids  bigint[];
 begin
-  insert into memdb.fold_mark (tenant_id, belief_at) values (p_tenant, '-infinity') on conflict do nothing;
+  insert into memdb.fold_mark (tenant_id, belief_at)
+    select t.tenant_id, least(t.created_at, p_now) - interval '1 second' from memdb.tenant t where t.tenant_id = p_tenant
+  on conflict do nothing;
   select f.belief_at into v_mark from memdb.fold_mark f where f.tenant_id = p_tenant for no key update;
   select least((select b.from_at from memdb.belief b where b.tenant_id = p_tenant and b.from_at > v_mark order by b.from_at limit 1),
                (select b.to_at from memdb.belief b where b.tenant_id = p_tenant and b.to_at > v_mark order by b.to_at limit 1))
     into v_next;
   if v_next is null then
-    return false;
+    -- Otherwise the next search would go through what other tenants corrected since, every time.
+    -- A correction that comes now may have this very moment.
+    update memdb.fold_mark f set belief_at = p_now - interval '1 microsecond'
+     where f.tenant_id = p_tenant and f.belief_at < p_now - interval '1 microsecond';
+    return null;
   end if;
-  perform memdb._note_uses(p_tenant, array(
+  v_ids := array(
     with changed as materialized (
       select b.subject_id as memory_id from memdb.belief b
        where b.from_at = v_next and b.tenant_id = p_tenant and b.subject = 'memory'
@@ -52,9 +60,10 @@ begin
       join memdb.edge e on e.tenant_id = p_tenant and e.from_memory_id = c.memory_id and e.retired_at is null
     union
     select e.from_memory_id from changed c
-      join memdb.edge e on e.tenant_id = p_tenant and e.to_memory_id = c.memory_id and e.retired_at is null), 0, p_now);
+      join memdb.edge e on e.tenant_id = p_tenant and e.to_memory_id = c.memory_id and e.retired_at is null);
+  perform memdb._note_uses(p_tenant, v_ids, 0, p_now);
   update memdb.fold_mark f set belief_at = v_next where f.tenant_id = p_tenant;
-  return true;
+  return cardinality(v_ids);
 end $$;
 comment on function memdb._note_loosened (integer, timestamptz) is 'Note what was tied to the memories that fell or rose in the next correction not seen yet.';
 
@@ -73,12 +82,16 @@ as $$
 declare
   v_now     timestamptz;
   v_revived bigint[];
+  v_noted   bigint := 0;
 begin
   perform memdb._authorize(p_tenant, true);
   perform memdb._check_limit(p_limit, 100000);
   perform memdb._lock_truth(p_tenant, false);
   v_now := memdb.current_time();
-  perform memdb._note_loosened(p_tenant, v_now);
+  while v_noted < p_limit loop
+    v_noted := v_noted + memdb._note_loosened(p_tenant, v_now);
+    exit when v_noted is null;
+  end loop;
   with taken as (
     delete from memdb.memory_use u
      where u.tenant_id = p_tenant
@@ -114,7 +127,9 @@ begin
     returning m.memory_id, m.tier = 'archive' and j.uses > 0 as is_revived)
   select array_agg(f.memory_id order by f.memory_id) filter (where f.is_revived) into v_revived from folded f;
   perform memdb._revive(p_tenant, v_revived);
-  return (select count(*) from (select from memdb.memory_use u where u.tenant_id = p_tenant limit 10000) w);
+  -- A search that ended at the limit has not come to the last correction yet.
+  return greatest((v_noted is not null)::integer,
+                  (select count(*) from (select from memdb.memory_use u where u.tenant_id = p_tenant limit 10000) w));
 end $$;
 comment on function memdb.fold_uses (integer, integer) is 'Count noted uses, promote what has earned it, and see anew what is isolated; one bounded step.';
 

@@ -48,8 +48,9 @@ create or replace function memdb._ensure_jobs (p_tenant integer, p_now timestamp
   returns void
   language sql volatile
 begin atomic
-  insert into memdb.job (tenant_id, name, every_seconds, daily_at, next_at)
-    select t.tenant_id, k.name, k.every_seconds, k.daily_at, memdb._next_run(k.every_seconds, k.daily_at, 'UTC', p_now)
+  -- What is done outside is not cut into batches: its lease has to last.
+  insert into memdb.job (tenant_id, name, every_seconds, daily_at, timeout_seconds, next_at)
+    select t.tenant_id, k.name, k.every_seconds, k.daily_at, case when k.is_inside then 300 else 21600 end, memdb._next_run(k.every_seconds, k.daily_at, 'UTC', p_now)
       from memdb.tenant t
       cross join memdb._job_kinds() k
      where (p_tenant is null or t.tenant_id = p_tenant)

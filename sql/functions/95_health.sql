@@ -258,7 +258,7 @@ begin atomic
       (33, 'memories_archive', 'rows', null, null, 'Nothing to do: found with p_include archive only. What is missed there: restore_archived, then pin_memory.'),
       (34, 'uses_waiting', 'rows', 100000, 1000000, 'Uses are not counted: nobody runs the jobs. Start a worker, schedule_cron, or memdb jobs run.'),
       (35, 'fading_late', 'seconds', 14400, 172800, 'What has faded is not archived, so that recall and indexes grow: nobody runs the jobs, or fade fails. See list_jobs.'),
-      (36, 'jobs_late', 'rows', 1, null, 'Nobody runs the jobs: start a worker, schedule_cron, or memdb jobs run.'),
+      (36, 'jobs_late', 'rows', 1, null, 'Nobody runs the jobs, or only a worker that is no operator (check, vacuum, vector_index and forgetting need one): schedule_cron, or memdb jobs run.'),
       (37, 'jobs_failing', 'rows', 1, null, 'A job stops with an error: list_jobs shows which and why; it is tried again by itself.'),
       (38, 'check_differences', 'rows', 1, null, 'Memories may be lost to recall: run check_consistency with p_repair, and read what it found.'),
       (39, 'tenants', 'rows', null, null, 'Nothing to do.'),

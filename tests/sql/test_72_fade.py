@@ -132,13 +132,23 @@ def test_what_loses_its_last_tie_fades_faster_from_then_on(world, db):
     before = world.memory(one).fades_at
     world.call("retract_memory", rest)
     world.fold()
-    world.fold()
     assert world.life(one).is_isolated
     assert world.memory(one).fades_at <= before
     world.call("restore_memory", rest)
     world.fold()
-    world.fold()
     assert not world.life(one).is_isolated
+
+
+def test_many_corrections_are_seen_in_bounded_steps(world):
+    ones = world.record(*(f"a{n}" for n in range(12)))
+    rests = [world.record(f"rests on {one}", sources=[{"memory_id": one}])[0] for one in ones]
+    world.fold()
+    for rest in rests:
+        world.call("retract_memory", rest)
+    assert world.call("fold_uses", 3) >= 1
+    world.fold(3)
+    assert all(world.life(one).is_isolated for one in ones)
+    assert world.call("fold_uses", 3) == 0
 
 
 def test_a_memory_expires_whatever_its_strength(world):
