@@ -97,6 +97,12 @@ from memdb.calls.pipeline import (
     request_reviews,
     review_items,
 )
+from memdb.calls.profile import (
+    due_profiles,
+    record_profile,
+    refresh_profiles,
+    user_profile,
+)
 from memdb.calls.queue import (
     claim_events,
     complete_events,
@@ -202,6 +208,7 @@ __all__ = [
     "decide_review",
     "diff_versions",
     "drop_embedding_model",
+    "due_profiles",
     "due_summaries",
     "earlier_events",
     "effective_policy",
@@ -271,8 +278,10 @@ __all__ = [
     "record_embeddings",
     "record_memories",
     "record_model_call",
+    "record_profile",
     "record_summary",
     "rederivation_material",
+    "refresh_profiles",
     "refresh_topics",
     "register_embedding_model",
     "relate_memories",
@@ -310,6 +319,7 @@ __all__ = [
     "touch_api_keys",
     "trace_memory",
     "unschedule_cron",
+    "user_profile",
     "vacuum_plan",
     "vector_index_plan",
     "vector_index_progress",

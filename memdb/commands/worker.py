@@ -21,6 +21,7 @@ from memdb.notify import Notifications
 from memdb.pipeline.model_ledger import DbLedger
 from memdb.pipeline.model_stages import chat_model, model_stages
 from memdb.pipeline.process import Pipeline
+from memdb.pipeline.profiles import profile_wording, write_due_profiles
 from memdb.pipeline.rederive import ModelThinking, Thinking, rederive_due
 from memdb.pipeline.summaries import ModelWording, Wording, write_due_summaries
 from memdb.settings import Settings
@@ -98,6 +99,7 @@ def _working(
     ledger = DbLedger(db, memory.tenant_id)
     stages = model_stages(model, ledger) if model else None
     wording = ModelWording(model, ledger) if model else None
+    profiles = profile_wording(model, ledger) if model else None
     thinking = ModelThinking(model, ledger) if model else None
     pipeline = Pipeline(db, memory.tenant_id, stages, encoder=memory.encoder)
     one = Worker(
@@ -105,7 +107,7 @@ def _working(
         memory.tenant_id,
         pipeline,
         options=options,
-        upkeep=_upkeep(db, memory, wording, thinking),
+        upkeep=_upkeep(db, memory, wording, thinking, profiles),
         idle=notifications.wait if notifications else None,
     )
     outside = outside_jobs(where, memory.tenant_id)
@@ -122,7 +124,11 @@ def _working(
 
 
 def _upkeep(
-    db: Db, memory: Memory, wording: Wording | None, thinking: Thinking | None
+    db: Db,
+    memory: Memory,
+    wording: Wording | None,
+    thinking: Thinking | None,
+    profiles: Wording | None,
 ) -> list[Upkeep]:
     """What a worker does beside: statistics, vectors, running summaries, what has fallen."""
     name = worker_name()
@@ -142,7 +148,13 @@ def _upkeep(
         limit = 1 if thinking else _ASKED_AT_ONCE
         return len(rederive_due(db, memory.tenant_id, name, thinking, limit=limit)) > 0
 
-    return [fold, embed, summarise, rederive]
+    def profile() -> bool:
+        # Without a model the job refresh_profiles writes them.
+        return profiles is not None and bool(
+            write_due_profiles(db, memory.tenant_id, profiles, limit=1)
+        )
+
+    return [fold, embed, summarise, rederive, profile]
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from memdb.operations.context import context, explain, mark_used
 from memdb.operations.encoding import embed_pending
 from memdb.operations.forgetting import forget, hold, receipts, verify_forgotten
 from memdb.operations.history import diff, export_prov, history, replay, trace
+from memdb.operations.profile import profile, restore_archived
 from memdb.operations.reading import get, health, list_memories, recall, why
 from memdb.operations.review import (
     check,
@@ -40,6 +41,7 @@ __all__ = [
     "mark_used",
     "observe",
     "observe_many",
+    "profile",
     "recall",
     "receipts",
     "relate",
@@ -49,6 +51,7 @@ __all__ = [
     "replay",
     "resolve",
     "restore",
+    "restore_archived",
     "retract",
     "reviews",
     "rollback",

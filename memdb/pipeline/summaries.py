@@ -62,8 +62,16 @@ class Wording(Protocol):
 class ModelWording:
     """A Wording that asks a model."""
 
-    def __init__(self, model: Complete, ledger: Ledger | None = None) -> None:
+    def __init__(
+        self,
+        model: Complete,
+        ledger: Ledger | None = None,
+        *,
+        purpose: str = "summary",
+        instructions: str = INSTRUCTIONS,
+    ) -> None:
         self._asker = Asker(model, ledger)
+        self._purpose, self._instructions = purpose, instructions
 
     @property
     def name(self) -> str:
@@ -77,8 +85,8 @@ class ModelWording:
         """
         tokens = max(sum(row.tokens for row in material), 60)
         question = Question(
-            "summary",
-            INSTRUCTIONS,
+            self._purpose,
+            self._instructions,
             fence(
                 {"type": row.type, "date": row.occurred_at.date().isoformat(), "text": row.text}
                 for row in material

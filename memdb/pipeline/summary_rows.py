@@ -1,9 +1,18 @@
 """Rows of working memory and running summaries, fields named like their columns."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-__all__ = ["ContextPart", "DueSummary", "RecordedSummary", "SummaryMaterial"]
+__all__ = [
+    "ContextPart",
+    "DueProfile",
+    "DueSummary",
+    "ProfileLine",
+    "RecordedSummary",
+    "SummaryMaterial",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +67,32 @@ class RecordedSummary:
     memory_id: int | None
     version: int | None
     outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileLine:
+    """One line of a user's profile: a memory that holds, with what it rests on.
+
+    `section` is constraint, preference, habit, knowledge or style.
+    """
+
+    section: str
+    memory_id: int
+    version: int
+    namespace: str
+    type: str
+    text: str
+    importance: float
+    strength: float
+    is_pinned: bool
+    occurred_at: datetime
+    sources: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class DueProfile:
+    """A profile to be written anew: of a user in a namespace."""
+
+    namespace: str
+    user_id: str
+    attempts: int

@@ -295,6 +295,10 @@ begin
      and not exists (select from memdb.erasure_item m where m.tenant_id = p_tenant and m.subject = 'memory' and m.subject_id = i.subject_id);
   v_counts := memdb._add_counts(v_counts, memdb._delete_versions(p_tenant, v_gone.ids, v_gone.versions));
   v_bare := v_bare || memdb._fall_back(p_tenant, v_gone.ids);
+  -- Running summaries and profiles say what an earlier version said, until they are written anew.
+  update memdb.summary s set due_at = coalesce(s.due_at, p_now), reason = coalesce(s.reason, 'stale')
+   where s.tenant_id = p_tenant and s.memory_id = any (v_gone.ids);
+  update memdb.profile p set due_at = coalesce(p.due_at, p_now) where p.tenant_id = p_tenant and p.memory_id = any (v_gone.ids);
   perform memdb._rehome(p_tenant, v_home.ids, v_home.versions);
   perform memdb._support_anew(p_tenant, coalesce(v_bare, '{}'), p_now);
   -- The list goes on with whole things only.

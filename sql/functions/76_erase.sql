@@ -39,6 +39,14 @@ begin
      and (p_target -> 'namespaces' is null or p_target -> 'namespaces' @> to_jsonb(s.namespace_id));
   get diagnostics v_rows = row_count;
   v_counts := memdb._add_count(v_counts, 'summary', v_rows);
+  delete from memdb.profile p
+   where p.tenant_id = p_tenant and p.user_id = p_target ->> 'user' and not p_target ?| array['types', 'kinds', 'from', 'to', 'agent',
+           'sessions', 'entities', 'event_ids', 'memory_ids']
+     and (p_target -> 'namespaces' is null or p_target -> 'namespaces' @> to_jsonb(p.namespace_id));
+  get diagnostics v_rows = row_count;
+  v_counts := memdb._add_count(v_counts, 'profile', v_rows);
+  update memdb.profile p set memory_id = null, due_at = coalesce(p.due_at, p_now)
+   where p.tenant_id = p_tenant and p.memory_id = any (v_ids);
   update memdb.summary s set memory_id = null, due_at = coalesce(s.due_at, p_now), reason = coalesce(s.reason, 'stale')
    where s.tenant_id = p_tenant and s.memory_id = any (v_ids);
   update memdb.extraction x

@@ -62,7 +62,7 @@ begin
         ('_version_status', 'memdb_reader'),
         ('_health_rules', 'memdb_reader'), ('_database_figures', 'memdb_reader'), ('_health_values', 'memdb_reader'),
         ('_is_erasing', 'memdb_reader'), ('_is_hidden', 'memdb_reader'), ('_is_operator', 'memdb_reader'), ('_log_recall', 'memdb_reader'), ('_premise_rows', 'memdb_reader'),
-        ('_raise', 'memdb_reader'), ('_readable', 'memdb_reader'), ('_recall_candidates', 'memdb_reader'),
+        ('_raise', 'memdb_reader'), ('_profile_ids', 'memdb_reader'), ('user_profile', 'memdb_reader'), ('_readable', 'memdb_reader'), ('_recall_candidates', 'memdb_reader'),
         ('_recall_factors', 'memdb_reader'), ('_recall_fate', 'memdb_reader'), ('_recall_sources', 'memdb_reader'),
         ('_reason_clusters', 'memdb_reader'), ('_support_rows', 'memdb_reader'),
         -- reading
@@ -97,7 +97,8 @@ begin
         ('merge_entities', 'memdb_writer'), ('pending_embeddings', 'memdb_writer'),
         ('record_embeddings', 'memdb_writer'), ('refresh_topics', 'memdb_writer'), ('record_memories', 'memdb_writer'),
         ('activate_embedding_model', 'memdb_writer'), ('register_embedding_model', 'memdb_writer'), ('relate_memories', 'memdb_writer'),
-        ('restore_archived', 'memdb_writer'), ('restore_event', 'memdb_writer'), ('restore_memory', 'memdb_writer'), ('retract_event', 'memdb_writer'),
+        ('restore_archived', 'memdb_writer'), ('due_profiles', 'memdb_writer'), ('record_profile', 'memdb_writer'),
+        ('refresh_profiles', 'memdb_writer'), ('restore_event', 'memdb_writer'), ('restore_memory', 'memdb_writer'), ('retract_event', 'memdb_writer'),
         ('retract_memory', 'memdb_writer'), ('supersede_memory', 'memdb_writer'),
         ('set_expiry', 'memdb_writer'), ('renew_expiry', 'memdb_writer'), ('sweep_expired', 'memdb_writer'),
         ('archive_memories', 'memdb_writer'), ('fade_due', 'memdb_writer'), ('fold_uses', 'memdb_writer'),

@@ -47,6 +47,7 @@ PRIVATE_BUT_CALLED = {
     "_made_of_events": "memdb_reader",
     "_named_session": "memdb_reader",
     "_premise_rows": "memdb_reader",
+    "_profile_ids": "memdb_reader",
     "_prepare_age": "memdb_operator",
     "_prov_agent": "memdb_reader",
     "_prov_derivations": "memdb_reader",
