@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from api.schemas.base import Answer, Request
+from api.schemas.base import Answer, Request, example
 from api.schemas.page import Page
 from memdb.keys import AuditEntry
 from memdb.types import EmbeddingModel, HealthMetric, PolicyValue
@@ -30,6 +30,8 @@ class Policies(Answer):
 class NewPolicy(Request):
     """The value of a policy; null takes the setting back."""
 
+    model_config = example({"value": 0.9, "namespace": "team/a"})
+
     value: Any = Field(description="Of the kind of its default.", examples=[0.9])
     namespace: str | None = Field(default=None, description="Default: the whole tenant.")
 
@@ -48,6 +50,8 @@ class Health(Answer):
 
 class NewTenant(Request):
     """A tenant to make."""
+
+    model_config = example({"name": "acme"})
 
     name: str = Field(min_length=1, max_length=200, examples=["acme"])
 

@@ -7,7 +7,16 @@ from fastapi import Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-__all__ = ["Answer", "AsOfBelief", "AsOfWorld", "EventKind", "MemoryType", "Request", "Time"]
+__all__ = [
+    "Answer",
+    "AsOfBelief",
+    "AsOfWorld",
+    "EventKind",
+    "MemoryType",
+    "Request",
+    "Time",
+    "example",
+]
 
 EventKind: TypeAlias = Literal[
     "user_message",
@@ -35,6 +44,11 @@ MemoryType: TypeAlias = Literal[
     "decision",
     "summary",
 ]
+
+
+def example(value: dict[str, Any]) -> ConfigDict:
+    """Return the configuration that shows an example of a request in the OpenAPI document."""
+    return ConfigDict(json_schema_extra={"examples": [value]})
 
 
 class Request(BaseModel):

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from api.schemas.base import Answer, EventKind, Request, Time
+from api.schemas.base import Answer, EventKind, Request, Time, example
 
 __all__ = ["NewEvent", "NewEvents", "StoredEvent", "StoredEvents"]
 
@@ -49,6 +49,14 @@ class NewEvent(Request):
 
 class NewEvents(Request):
     """A batch of observed steps, stored all or not at all."""
+
+    model_config = example(
+        {
+            "events": [
+                {"text": "No sugar, please.", "session": "s1", "speaker": "Ann", "user": "ann"}
+            ]
+        }
+    )
 
     events: list[NewEvent] = Field(description="In the order they happened; at most 10,000.")
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from api.schemas.base import Answer, EventKind, MemoryType, Request, Time
+from api.schemas.base import Answer, EventKind, MemoryType, Request, Time, example
 from memdb.forgetting import Erasure, Receipt, Remainder
 from memdb.life import Batch, Job, MemoryLife
 
@@ -29,6 +29,8 @@ _Id = Annotated[int, Field(ge=1, le=2**63 - 1)]
 class Pin(Request):
     """Whether a memory is kept from fading."""
 
+    model_config = example({"is_pinned": True})
+
     is_pinned: bool = True
 
 
@@ -48,6 +50,8 @@ class Life(Answer):
 
 class Forgetting(Request):
     """What to forget: all that fits everything given here, and what rests on it alone."""
+
+    model_config = example({"user": "ann", "reason": "request 17", "dry_run": True})
 
     user: str | None = None
     session: str | None = None
@@ -88,6 +92,8 @@ class Remains(Answer):
 class NewHold(Request):
     """What may not be forgotten: of a user, a namespace, or (neither given) the tenant."""
 
+    model_config = example({"reason": "case 17", "user": "ann"})
+
     reason: str = Field(min_length=1, max_length=2000)
     user: str | None = None
     namespace: str | None = None
@@ -108,6 +114,8 @@ class Jobs(Answer):
 
 class NewSchedule(Request):
     """When a job runs: every so many seconds, or daily at a time of day."""
+
+    model_config = example({"daily_at": "03:30", "time_zone": "Europe/Berlin"})
 
     every_seconds: int | None = Field(default=None, ge=1, le=31_536_000)
     daily_at: str | None = Field(default=None, examples=["03:30"])

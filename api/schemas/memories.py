@@ -5,7 +5,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from api.schemas.base import Answer, EventKind, MemoryType, Request, Time
+from api.schemas.base import Answer, EventKind, MemoryType, Request, Time, example
 from api.schemas.page import Page
 
 __all__ = ["Memories", "Memory", "NewMemories", "NewMemory", "RecordedMemories", "RecordedMemory"]
@@ -96,6 +96,14 @@ class NewMemory(Request):
 
 class NewMemories(Request):
     """A batch of memories, stored all or not at all."""
+
+    model_config = example(
+        {
+            "memories": [
+                {"text": "Ann takes her tea without sugar.", "type": "preference", "user": "ann"}
+            ]
+        }
+    )
 
     memories: list[NewMemory] = Field(description="At most 10,000.")
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from api.schemas.base import Answer, MemoryType, Request, Time
+from api.schemas.base import Answer, MemoryType, Request, Time, example
 from memdb.types import ContextItem, ExplainedHit
 
 __all__ = ["Explained", "ForContext", "Packed", "Question", "Recalled", "Used", "UsedNoted"]
@@ -18,6 +18,8 @@ Excluded: TypeAlias = Literal["stale", "contradicted", "retracted", "archive"]
 
 class Question(Request):
     """What to look for, and where."""
+
+    model_config = example({"query": "How does Ann take her tea?", "user": "ann", "k": 5})
 
     query: str = Field(description="A question or some words, in any language.")
     k: int = Field(default=10, ge=1, le=1000, description="How many at most.")
@@ -146,6 +148,8 @@ class Recalled(Answer):
 class ForContext(Request):
     """A question that a model is to answer, and how much it may be told."""
 
+    model_config = example({"query": "How does Ann take her tea?", "token_budget": 500})
+
     query: str = Field(description="A question or some words, in any language.")
     token_budget: int = Field(default=2000, ge=64, le=1_000_000, description="For the whole text.")
     tokens_per_character: float | None = Field(
@@ -186,6 +190,8 @@ class Explained(Answer):
 
 class Used(Request):
     """Which memories of a recall an answer made use of."""
+
+    model_config = example({"memory_ids": [42]})
 
     memory_ids: list[Annotated[int, Field(ge=1, le=2**63 - 1)]] = Field(max_length=1000)
 

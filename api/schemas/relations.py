@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from api.schemas.base import Answer, Request
+from api.schemas.base import Answer, Request, example
 from api.schemas.memories import Relation
 
 __all__ = ["NewRelation", "Related"]
@@ -14,6 +14,8 @@ _ID: Any = Field(ge=1, le=2**63 - 1)
 
 class NewRelation(Request):
     """Another memory, and how this one is related to it."""
+
+    model_config = example({"to_memory_id": 43, "relation": "refines"})
 
     to_memory_id: int = _ID
     relation: Relation

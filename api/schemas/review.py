@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from api.schemas.base import Answer, Request
+from api.schemas.base import Answer, Request, example
 from api.schemas.page import Page
 from memdb.pipeline.rows import ReviewItem
 from memdb.truth import Decision, OpenConflict, Resolution
@@ -27,11 +27,15 @@ class Reviews(Page):
 class Reason(Request):
     """Why."""
 
+    model_config = example({"reason": "decided too early"})
+
     reason: str | None = Field(default=None, max_length=2000)
 
 
 class Resolving(Reason):
     """The rule that decides a conflict; `ask` changes nothing and gives the question to put."""
+
+    model_config = example({"rule": "newest"})
 
     rule: Literal["newest", "more_confident", "higher_authority", "keep_both", "ask"]
 
@@ -44,6 +48,8 @@ class Resolved(Answer):
 
 class Deciding(Reason):
     """The answer to a question; with edit, what the memory says instead."""
+
+    model_config = example({"decision": "accept", "reason": "Ann confirmed it"})
 
     decision: Literal["accept", "reject", "edit"]
     item: dict[str, Any] | None = Field(default=None, examples=[{"text": "Ann drinks oolong."}])

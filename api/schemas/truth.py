@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from api.schemas.base import Answer, EventKind, MemoryType, Request, Time
+from api.schemas.base import Answer, EventKind, MemoryType, Request, Time, example
 from api.schemas.memories import Method, NewSource
 from memdb.types import SupersededMemory, TruthChange
 
@@ -26,6 +26,8 @@ _VERSION: Any = Field(ge=1, le=2**31 - 1)
 class Correction(Request):
     """What an event should have said."""
 
+    model_config = example({"event_id": 7, "text": "Two sugars, please.", "reason": "misheard"})
+
     event_id: int = _ID
     text: str = Field(description="The right words; at most 1 MiB.")
     values: dict[str, str] = Field(
@@ -39,6 +41,8 @@ class Correction(Request):
 
 class TakenBack(Request):
     """An event or a memory that is taken back, or believed again: exactly one of the two."""
+
+    model_config = example({"memory_id": 42, "reason": "she was joking"})
 
     event_id: int | None = Field(default=None, ge=1, le=2**63 - 1)
     memory_id: int | None = Field(default=None, ge=1, le=2**63 - 1)
@@ -54,6 +58,8 @@ class Changes(Answer):
 
 class NewVersion(Request):
     """What a memory says from now on; what is left out stays as it is."""
+
+    model_config = example({"text": "Ann takes one sugar.", "version": 1})
 
     text: str = Field(description="At most 65,536 characters.")
     version: int | None = Field(
@@ -87,6 +93,8 @@ class NewVersion(Request):
 
 class Rollback(Request):
     """The version a memory is to say again."""
+
+    model_config = example({"to_version": 1, "version": 2})
 
     to_version: int = _VERSION
     version: int | None = Field(

@@ -98,6 +98,8 @@ async def test_a_key_bound_to_an_agent_acts_as_it(serve: Serve, make_key: MakeKe
         kept = (await client.post("/v1/memories", json=TEA)).json()["memories"][0]
         found = (await client.get(f"/v1/memories/{kept['memory_id']}")).json()
         assert found["agent_id"] == "bot"
+        as_cat = {"memories": [{"text": "x", "agent": "cat"}]}
+        problem(await client.post("/v1/memories", json=as_cat), 403, "MD302")
         bad = {"query": "tea", "agent": "cat"}
         problem(await client.post("/v1/recall", json=bad), 403, "MD302")
 

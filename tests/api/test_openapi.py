@@ -1,5 +1,6 @@
 """The OpenAPI document tells the truth, and all of it."""
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any, get_args
@@ -58,6 +59,26 @@ def test_errors_are_problems_with_examples(document: dict[str, Any]) -> None:
             assert examples, (name, status)
             for example in examples.values():
                 assert Problem.model_validate(example["value"]).status == int(status)
+
+
+def test_every_request_has_an_example_that_fits(document: dict[str, Any]) -> None:
+    from api import schemas
+
+    found = 0
+    for name, operation in _operations(document):
+        for content in operation.get("requestBody", {}).get("content", {}).values():
+            if "example" in content:
+                continue
+            title = content["schema"]["$ref"].rpartition("/")[2]
+            (example,) = document["components"]["schemas"][title]["examples"]
+            model = next(
+                getattr(module, title)
+                for module in vars(schemas).values()
+                if hasattr(module, title)
+            )
+            assert model.model_validate_json(json.dumps(example)), name
+            found += 1
+    assert found > 10
 
 
 def test_everything_under_v1_declares_what_any_request_may_meet(document: dict[str, Any]) -> None:
