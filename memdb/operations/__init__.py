@@ -8,6 +8,7 @@ from memdb.operations.context import context, explain, mark_used
 from memdb.operations.encoding import embed_pending
 from memdb.operations.forgetting import forget, hold, receipts, verify_forgotten
 from memdb.operations.history import diff, export_prov, history, replay, trace
+from memdb.operations.life import archive, life, pin, promote
 from memdb.operations.profile import profile, restore_archived
 from memdb.operations.reading import get, health, list_memories, recall, why
 from memdb.operations.review import (
@@ -23,6 +24,7 @@ from memdb.operations.truth import correct, restore, retract, rollback, supersed
 from memdb.operations.writing import observe, observe_many, relate, remember, remember_many
 
 __all__ = [
+    "archive",
     "check",
     "conflicts",
     "context",
@@ -37,11 +39,14 @@ __all__ = [
     "health",
     "history",
     "hold",
+    "life",
     "list_memories",
     "mark_used",
     "observe",
     "observe_many",
+    "pin",
     "profile",
+    "promote",
     "recall",
     "receipts",
     "relate",

@@ -86,17 +86,17 @@ begin
 end $$;
 comment on function memdb._archive (integer, bigint[]) is 'Put locked memories into the archive, and their vectors out of the index.';
 
--- _chill: take the vectors of archived memories out of the hot table; a step of its own file (77_archive).
+-- _chill: take the vectors of archived memories out of the hot table (77_archive).
 create or replace function memdb._chill (p_tenant integer, p_memory_ids bigint[])
   returns void
   language plpgsql volatile
 as $$
 begin
-  if p_memory_ids <> '{}' and to_regprocedure('memdb._chill_vectors(integer,bigint[])') is not null then
+  if p_memory_ids <> '{}' then
     perform memdb._chill_vectors(p_tenant, p_memory_ids);
   end if;
 end $$;
-comment on function memdb._chill (integer, bigint[]) is 'Take the vectors of archived memories out of the hot table; a step of its own file (77_archive).';
+comment on function memdb._chill (integer, bigint[]) is 'Take the vectors of archived memories out of the hot table (77_archive).';
 
 -- archive_memories: put memories into the archive now, whatever their strength.
 --

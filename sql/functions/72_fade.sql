@@ -145,9 +145,7 @@ begin
   update memdb.memory m set tier = 'long_term'
    where m.tenant_id = p_tenant and m.memory_id = any (p_memory_ids) and m.tier = 'archive';
   perform memdb._arm_memories(p_tenant, p_memory_ids);
-  if to_regprocedure('memdb._warm_vectors(integer,bigint[])') is not null then
-    perform memdb._warm_vectors(p_tenant, p_memory_ids);
-  end if;
+  perform memdb._warm_vectors(p_tenant, p_memory_ids);
 end $$;
 comment on function memdb._revive (integer, bigint[]) is 'Bring archived memories back that were used, or learnt again, as long-term ones; the caller has locked them.';
 

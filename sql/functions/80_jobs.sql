@@ -19,8 +19,8 @@ begin atomic
     ('fold_keywords', 60, null, 5000, false, true, 'Moves new words into the statistics of the keyword search.'),
     ('fade', 3600, null, 5000, false, true, 'Archives what has faded or expired; works through changes of policy.'),
     ('refresh_topics', 600, null, 500, false, true, 'Puts new memories into topics.'),
-    ('refresh_profiles', 3600, null, 500, false, true, 'Writes user profiles anew where their memories changed.'),
-    ('retention', 3600, null, 1000, true, true, 'Forgets what policies of retention keep no longer.'),
+    ('refresh_profiles', 3600, null, 100, false, true, 'Writes user profiles anew where their memories changed.'),
+    ('retention', 3600, null, 500, true, true, 'Forgets what policies of retention keep no longer.'),
     ('continue_forgetting', 60, null, 1000, true, true, 'Goes on with forgetting that was begun.'),
     ('purge_logs', null, '03:10', 5000, false, true, 'Deletes recalls and runs of jobs that are older than their policies keep.'),
     ('retry_failed', null, '04:10', 1000, false, true, 'Gives events and vectors that failed for good another try.'),
@@ -142,7 +142,7 @@ comment on function memdb.list_jobs (integer) is 'The jobs of a tenant: when the
 
 -- _run_job: do one batch of a job; remaining is what is still to be done, note what a person should know.
 --
--- The whole list of what a name can mean. A job whose function is not there yet has nothing to do.
+-- The whole list of what a name can mean.
 create or replace function memdb._run_job (
   p_tenant      integer,
   p_name        text,
@@ -158,18 +158,9 @@ begin
     when 'fold_uses' then remaining := memdb.fold_uses(p_tenant, p_limit);
     when 'fold_keywords' then remaining := memdb.fold_keyword_stats(p_tenant, p_limit);
     when 'fade' then remaining := memdb.fade_due(p_tenant, p_limit);
-    when 'refresh_topics' then
-      if to_regprocedure('memdb.refresh_topics(integer,integer)') is not null then
-        remaining := memdb.refresh_topics(p_tenant, p_limit);
-      end if;
-    when 'refresh_profiles' then
-      if to_regprocedure('memdb.refresh_profiles(integer,integer)') is not null then
-        remaining := memdb.refresh_profiles(p_tenant, p_limit);
-      end if;
-    when 'retention' then
-      if to_regprocedure('memdb.apply_retention(integer,integer)') is not null then
-        remaining := memdb.apply_retention(p_tenant, p_limit);
-      end if;
+    when 'refresh_topics' then remaining := memdb.refresh_topics(p_tenant, p_limit);
+    when 'refresh_profiles' then remaining := memdb.refresh_profiles(p_tenant, p_limit);
+    when 'retention' then remaining := memdb.apply_retention(p_tenant, p_limit);
     when 'continue_forgetting' then remaining := memdb.continue_erasures(p_tenant, p_limit);
     when 'purge_logs' then remaining := memdb._purge_logs(p_tenant, p_limit);
     when 'retry_failed' then remaining := memdb._retry_failed(p_tenant);
