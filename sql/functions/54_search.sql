@@ -181,7 +181,9 @@ begin
   v_fresh := memdb._fresh_leg(p_tenant, p_namespaces, p_user, p_sessions, v_keyword.terms, v_keyword.idf, v_keyword.mean_length,
     case when 'fresh' = any (v_legs) then p_depth else 0 end, p_belief_at, p_also);
   v_laps := v_laps || clock_timestamp();
-  if p_deadline is not null and v_keyword.memory_ids <> '{}'
+  if p_vector is null then
+    v_legs := array_remove(v_legs, 'vector');
+  elsif p_deadline is not null and v_keyword.memory_ids <> '{}'
      and not memdb._fits(p_deadline, memdb._vector_cost(p_tenant, p_namespaces, p_user, p_sessions, p_model, p_vector, p_also)) then
     v_legs := array_replace(v_legs, 'vector', 'no vector');
     p_vector := null;

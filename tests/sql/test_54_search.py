@@ -62,6 +62,7 @@ def test_time_is_told_where_nothing_is_found(db, tenant):
     timing = report(db, tenant().id, "nothing of the kind")
     assert timing["degraded"] is False
     assert "keyword" in timing["legs"]
+    assert "vector" not in timing["legs"]
 
 
 def test_a_budget_too_small_leaves_the_keyword_leg(filled):
