@@ -393,7 +393,7 @@ def test_expansion_reads_edges_by_index(world, db):
         [world.tenant, memories[0]],
     ).fetchall()
     text = "\n".join(row[0] for row in plan)
-    assert "edge_from_idx" in text and "edge_to_idx" in text
+    assert "using edge_from_" in text and "using edge_to_" in text
     # Inlined: one plan with the walk around it.
     assert "Function Scan" not in text
 
