@@ -261,7 +261,7 @@ comment on function memdb._note_batch (memdb.job, bigint, bigint, text, text, re
 --
 -- p_tenant null: of any tenant (operators only, MD303). Returns one row about it, none where nothing is due: call again until
 -- then. outcome: running (there is more: it is due again at once), done, warned, timed_out (the rest waits for
--- the next run), failed (note says why; it is tried again). A batch that fails is undone alone. Jobs only an operator may do are
+-- the next run), failed (it is tried again); note says why, to callers who see the whole tenant. A batch that fails is undone alone. Jobs only an operator may do are
 -- left to operators. Any number may call at once: each job is done by one. Raises MD301.
 create or replace function memdb.run_due_jobs (p_tenant integer default null, p_worker text default null)
   returns table (tenant_id integer, name text, outcome text, remaining bigint, elapsed_ms real, note text)
@@ -302,6 +302,10 @@ begin
   tenant_id := v_job.tenant_id;
   name := v_job.name;
   outcome := memdb._note_batch(v_job, v_run, remaining, note, v_error, elapsed_ms, memdb.current_time());
+  if not memdb._is_operator() and p_tenant <> all (memdb.bound_tenants()) then
+    -- It may quote a namespace that the caller does not see.
+    note := null;
+  end if;
   return next;
 end $$;
 comment on function memdb.run_due_jobs (integer, text) is 'Do one bounded batch of the job that has been due longest.';

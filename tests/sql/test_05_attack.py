@@ -31,7 +31,10 @@ SAYS_WHERE_FROM = {
 # What was asked about comes back by its number, with "there is no such memory".
 REPEATS = {"explain_recall"}
 # Work for the whole tenant, whoever starts it; it says nothing of what it found.
-UPKEEP = {"due_summaries", "fold_keyword_stats"}
+UPKEEP = {
+    *("due_profiles", "due_summaries", "fade_due", "fold_keyword_stats", "fold_uses"),
+    *("refresh_profiles", "refresh_topics", "run_due_jobs"),
+}
 # A correction falls through what rests on it, in whatever namespace that is.
 FALLS_THROUGH = {"memory", "belief", "justification", "premise", "rederivation", "review_item"}
 

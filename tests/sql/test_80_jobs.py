@@ -276,6 +276,18 @@ def test_a_golden_query_that_finds_too_little_warns(world, db, refuses):
         world.call("set_golden_query", "x", [one, -1])
 
 
+def test_a_note_is_for_those_who_see_the_whole_tenant(world, app_role, as_role):
+    (one,) = world.record("a secret", namespace="secret")
+    world.call("set_golden_query", "what is the zebra?", [one], "secret")
+    for namespaces, is_told in ((["open"], False), (None, True)):
+        world.rows.namespace("open")
+        only(world, "golden_queries")
+        with as_role(app_role(world.rows.tenant, namespaces=namespaces)):
+            (row,) = run(world)
+        assert row.outcome == "warned"
+        assert (row.note is not None and "zebra" in row.note) is is_told
+
+
 def test_differences_that_are_found_warn(world, db):
     (one,) = world.record("a")
     db.execute("update memdb.memory set status = 'stale' where memory_id = %s", [one])
