@@ -2,12 +2,13 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Response
+from fastapi import APIRouter, Depends, Path, Query, Response
 
 from api.declare import OPENING, declares
 from api.deps import MemoryDep, require_operator
 from api.routes.memories import MemoryId
 from api.schemas.life import (
+    BroughtBack,
     Forgetting,
     Forgotten,
     Hold,
@@ -18,6 +19,7 @@ from api.schemas.life import (
     NewSchedule,
     Pin,
     Pinned,
+    Profile,
     Receipts,
     Remains,
 )
@@ -76,6 +78,45 @@ async def pin(memory_id: MemoryId, wanted: Pin, write: WriteDep, memory: MemoryD
         },
         Pinned,
     )
+
+
+@router.post(
+    "/memories/{memory_id}/restore-archived",
+    response_model=BroughtBack,
+    responses=declares(*OPENING, errors.MemoryNotFound, errors.KeyReused),
+    summary="Bring a memory back from the archive",
+)
+async def restore_archived(memory_id: MemoryId, write: WriteDep) -> Response:
+    """Bring an archived memory back into everyday recall; 0 where it is not archived."""
+    return await write.run(
+        lambda memory: memory.restore_archived([memory_id]),
+        lambda restored: {"restored": restored},
+        BroughtBack,
+    )
+
+
+@router.get(
+    "/profile",
+    response_model=Profile,
+    responses=declares(*OPENING, errors.NamespaceNotFound),
+    summary="Tell what is known of a user",
+)
+async def profile(
+    memory: MemoryDep,
+    user: Annotated[
+        str | None, Query(max_length=200, description="Default: that of the service.")
+    ] = None,
+    namespaces: Annotated[
+        list[str] | None,
+        Query(alias="namespace", max_length=100, description="Default: all you may read."),
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Lines a section.")] = 10,
+) -> object:
+    """Return constraints, preferences, habits, knowledge and style, each line with its sources.
+
+    The user is named in the query and not in the path: names may hold any character.
+    """
+    return {"lines": await memory.profile(user, namespaces=namespaces, limit=limit)}
 
 
 @router.post(

@@ -7,8 +7,10 @@ from pydantic import Field
 from api.schemas.base import Answer, EventKind, MemoryType, Request, Time, example
 from memdb.forgetting import Erasure, Receipt, Remainder
 from memdb.life import Batch, Job, MemoryLife
+from memdb.pipeline.summary_rows import ProfileLine
 
 __all__ = [
+    "BroughtBack",
     "Forgetting",
     "Forgotten",
     "Hold",
@@ -19,6 +21,7 @@ __all__ = [
     "NewSchedule",
     "Pin",
     "Pinned",
+    "Profile",
     "Receipts",
     "Remains",
 ]
@@ -46,6 +49,18 @@ class Life(Answer):
     """How strong a memory is now, and when it fades at the earliest."""
 
     life: MemoryLife
+
+
+class BroughtBack(Answer):
+    """How many memories came back from the archive."""
+
+    restored: int
+
+
+class Profile(Answer):
+    """What is known of a user, strongest first within each section."""
+
+    lines: list[ProfileLine]
 
 
 class Forgetting(Request):

@@ -56,3 +56,20 @@ async def test_only_operators_forget_and_schedule(serve: Any, make_key: Any) -> 
         assert changed.json()["jobs"][0]["every_seconds"] == 3600
         assert (await client.post("/v1/jobs/run")).status_code == 200
         problem(await client.put("/v1/jobs/nothing", json={"every_seconds": 60}), 422, "MD001")
+
+
+async def test_a_profile_is_made_of_memories(client: httpx.AsyncClient, remember: Any) -> None:
+    kept = await remember("Ann prefers green tea.", user="ann", type="preference")
+    lines = (await client.get("/v1/profile", params={"user": "ann"})).json()["lines"]
+    assert [(line["section"], line["memory_id"]) for line in lines] == [
+        ("preference", kept["memory_id"])
+    ]
+    assert lines[0]["sources"]
+    problem(await client.get("/v1/profile"), 422, "MD001")
+
+
+async def test_what_is_not_archived_stays_where_it_is(
+    client: httpx.AsyncClient, remember: Any
+) -> None:
+    path = f"/v1/memories/{(await remember('Ann likes tea.'))['memory_id']}/restore-archived"
+    assert (await client.post(path)).json() == {"restored": 0}
