@@ -91,19 +91,23 @@ end $$;
 comment on function memdb.set_golden_query (integer, text, bigint[], text, integer) is 'Note which memories a question must find, for a job to ask it every day.';
 
 -- _ask_golden: ask the golden queries that were not asked for an hour, a bounded number; note says which find too little.
+--
+-- Those of namespaces the caller may read: it asks with the caller's rights.
 create or replace function memdb._ask_golden (p_tenant integer, p_limit integer)
   returns table (remaining bigint, note text)
   language plpgsql volatile rows 1
 as $$
 declare
-  v_now   timestamptz := memdb.current_time();
-  v_query record;
+  v_now        timestamptz := memdb.current_time();
+  v_namespaces integer[] := memdb._namespaces_granted(p_tenant, false);
+  v_query      record;
 begin
   for v_query in
     select g.golden_id, g.query, g.memory_ids, g.k, n.path
       from memdb.golden_query g
       join memdb.namespace n on n.tenant_id = p_tenant and n.namespace_id = g.namespace_id
      where g.tenant_id = p_tenant and (g.asked_at is null or g.asked_at <= v_now - interval '1 hour')
+       and (v_namespaces is null or g.namespace_id = any (v_namespaces))
      order by g.asked_at nulls first, g.golden_id limit p_limit
   loop
     update memdb.golden_query g
@@ -119,7 +123,8 @@ begin
              format('%s golden queries do not find all of their memories: %s',
                     count(*) filter (where g.found < cardinality(g.memory_ids)),
                     string_agg(left(g.query, 80), '; ' order by g.golden_id) filter (where g.found < cardinality(g.memory_ids))) end
-      from memdb.golden_query g where g.tenant_id = p_tenant;
+      from memdb.golden_query g
+     where g.tenant_id = p_tenant and (v_namespaces is null or g.namespace_id = any (v_namespaces));
 end $$;
 comment on function memdb._ask_golden (integer, integer) is 'Ask the golden queries that were not asked for an hour, a bounded number; note says which find too little.';
 

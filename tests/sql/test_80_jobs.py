@@ -276,16 +276,35 @@ def test_a_golden_query_that_finds_too_little_warns(world, db, refuses):
         world.call("set_golden_query", "x", [one, -1])
 
 
-def test_a_note_is_for_those_who_see_the_whole_tenant(world, app_role, as_role):
+def test_a_golden_query_is_asked_by_those_who_may_read_its_namespace(world, app_role, as_role):
     (one,) = world.record("a secret", namespace="secret")
     world.call("set_golden_query", "what is the zebra?", [one], "secret")
-    for namespaces, is_told in ((["open"], False), (None, True)):
-        world.rows.namespace("open")
+    world.rows.namespace("open")
+    for namespaces, outcome in ((["open"], "done"), (None, "warned")):
         only(world, "golden_queries")
         with as_role(app_role(world.rows.tenant, namespaces=namespaces)):
             (row,) = run(world)
-        assert row.outcome == "warned"
-        assert (row.note is not None and "zebra" in row.note) is is_told
+        assert row.outcome == outcome
+        assert ("zebra" in (row.note or "")) is (outcome == "warned")
+
+
+def test_a_note_is_for_those_who_see_the_whole_tenant(world, db, app_role, as_role):
+    world.rows.namespace("open")
+    world.fill(1)
+    db.execute(
+        "create function memdb._chill_probe () returns trigger language plpgsql as"
+        " $$ begin raise exception 'zebra'; end $$"
+    )
+    db.execute(
+        "create trigger probe before update on memdb.memory for each row"
+        " execute function memdb._chill_probe()"
+    )
+    for namespaces, is_told in ((["open"], False), (None, True)):
+        only(world, "fade")
+        with as_role(app_role(world.rows.tenant, namespaces=namespaces)):
+            (row,) = run(world)
+        assert row.outcome == "failed"
+        assert ("zebra" in (row.note or "")) is is_told
 
 
 def test_differences_that_are_found_warn(world, db):

@@ -20,6 +20,7 @@ PRIVATE_BUT_CALLED = {
     "_count_context": "memdb_reader",
     "_cut_line": "memdb_reader",
     "_cut_tokens": "memdb_reader",
+    "_database_figures": "memdb_reader",
     "_estimate_tokens": "memdb_reader",
     "_explain_sources": "memdb_reader",
     "_explained_version": "memdb_reader",
@@ -117,6 +118,7 @@ READABLE = {
         *("edge", "entity_alias", "mention", "recall", "rederivation"),
         *("model_call", "model_usage", "summary", "summary_queue", "audit"),
         *("erasure_receipt", "legal_hold", "cold_file"),
+        *("memory_use", "job", "job_run", "golden_query"),
     },
 }
 
