@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from memdb.commands import (
     backup,
     bench,
+    cold,
     demo,
     doctor,
     forget,
@@ -78,6 +79,7 @@ for group in (
     backup,
     memories,
     forget,
+    cold,
     ingest,
     models,
     worker,

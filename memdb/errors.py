@@ -9,7 +9,7 @@
     │                             NameTaken LegalHold
     ├── AccessDenied      MD3nn   TenantDenied NamespaceDenied RoleRequired KeyRejected
     ├── NotAvailable      MD4nn   ExtensionMissing PrivilegeMissing ServerUnsuitable SchemaMismatch
-    │                             GraphUnavailable
+    │                             GraphUnavailable ColdFileUnavailable
     ├── InvariantBroken   MD9nn
     ├── Retryable                 nothing was changed, try again (40001, 40P01, 55P03)
     ├── TimedOut                  a limit given by the caller was reached
@@ -25,6 +25,7 @@ from typing import Any, ClassVar, cast
 
 __all__ = [
     "AccessDenied",
+    "ColdFileUnavailable",
     "Conflict",
     "EventNotFound",
     "ExtensionMissing",
@@ -309,6 +310,12 @@ class GraphUnavailable(NotAvailable):
     """The graph for Cypher is switched off, or must be rebuilt after a restore."""
 
     code = "MD405"
+
+
+class ColdFileUnavailable(NotAvailable):
+    """A file that holds words of archived memories is missing, or is not what was written."""
+
+    code = "MD406"
 
 
 class InvariantBroken(MemdbError):

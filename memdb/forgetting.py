@@ -1,11 +1,20 @@
-"""What forgetting returns: one dataclass a kind of row."""
+"""What forgetting and files of archived words return: one dataclass a kind of row."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
-__all__ = ["Erasure", "Outdated", "Receipt", "Remainder"]
+__all__ = [
+    "ColdFile",
+    "ColdLine",
+    "ColdVersion",
+    "Erasure",
+    "Outdated",
+    "Receipt",
+    "RegisteredFile",
+    "Remainder",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +73,46 @@ class Outdated:
     days: float
     due: int
     oldest: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ColdLine:
+    """One line for a file: the words of a version of an archived memory."""
+
+    memory_id: int
+    version: int
+    line: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredFile:
+    """A file that rows point to by now, and how many versions do."""
+
+    file_id: int
+    versions: int
+
+
+@dataclass(frozen=True, slots=True)
+class ColdFile:
+    """A file of words of archived memories; `name` is its path below the folder."""
+
+    file_id: int
+    namespace: str
+    month: date
+    name: str
+    sha256: str
+    bytes: int
+    versions: int
+    has_erased: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ColdVersion:
+    """A version whose words lie in a file."""
+
+    memory_id: int
+    version: int
+    hash: str
+    file_id: int
+    name: str
+    sha256: str

@@ -72,6 +72,10 @@ class Settings(BaseSettings):
         default=None, description="Model to ask for at the URL, if it serves several."
     )
     reranker_api_key: SecretStr | None = Field(default=None, description="Its key.")
+    cold_dir: Path | None = Field(
+        default=None,
+        description="Folder of the files that hold words of archived memories (`memdb cold`).",
+    )
     pool_min_size: int = Field(default=1, ge=0, description="Connections kept open.")
     pool_max_size: int = Field(default=8, ge=1, description="Connections at most.")
     pool_timeout: float = Field(default=30.0, gt=0, description="Seconds to wait for a connection.")

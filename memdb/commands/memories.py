@@ -21,6 +21,7 @@ from memdb.commands.options import (
 )
 from memdb.commands.terminal import err, hang, note, one_line, out, when
 from memdb.ingest import fold_keywords
+from memdb.operations.reading import explained
 from memdb.types import Hit, RecallResult, Source
 
 __all__ = ["print_hits", "register", "source_line"]
@@ -146,7 +147,8 @@ def why(
     with open_memory(settings_for(dsn, data_dir), tenant, encoder="none") as memory:
         if as_json:
             call = calls.explain_memory_json(memory.tenant_id, memory_id, version, depth)
-            out.out(json.dumps(memory.run(call)[0], ensure_ascii=False, indent=2), highlight=False)
+            value = memory.carry_out(lambda scope: explained(scope, call))
+            out.out(json.dumps(value, ensure_ascii=False, indent=2), highlight=False)
             return
         for line in memory.why(memory_id, version=version, max_depth=depth).lines():
             out.print(Text(line), soft_wrap=not out.is_terminal)

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
+from pathlib import Path
 
-from memdb import calls
+from memdb import calls, cold
 from memdb.forgetting import Erasure, Receipt, Remainder
 from memdb.scope import Scope
-from memdb.steps import Operation, run
+from memdb.steps import Operation, offload, run
 
 __all__ = ["forget", "hold", "receipts", "verify_forgotten"]
 
@@ -59,8 +61,20 @@ def forget(
     while left:
         step = calls.continue_erasures(scope.tenant_id, _BATCH, found.receipt_id)
         (left,) = yield from run(step)
+    if scope.settings.cold_dir is not None:
+        yield from _rewrite_files(scope, scope.settings.cold_dir)
     done = (yield from run(calls.erasure_receipts(scope.tenant_id, found.receipt_id)))[0]
     return Erasure(done.receipt_id, done.state, done.remaining, done.counts, done.kept)
+
+
+def _rewrite_files(scope: Scope, folder: Path) -> Operation[None]:
+    """Take what was forgotten out of the files of archived words."""
+    for file in (yield from run(calls.cold_files(scope.tenant_id))):
+        if file.has_erased:
+            kept = yield from run(calls.cold_versions(scope.tenant_id, None, file.file_id))
+            written = yield from offload(partial(cold.rewrite, folder, file, kept))
+            yield from run(calls.replace_cold_file(scope.tenant_id, file.file_id, *written))
+            yield from offload(partial((folder / file.name).unlink, missing_ok=True))
 
 
 def receipts(scope: Scope, *, receipt_id: int | None = None) -> Operation[Sequence[Receipt]]:

@@ -1,13 +1,15 @@
 """Finding and explaining: recall, why, and plain reading."""
 
+import json
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from time import perf_counter
 from types import EllipsisType
 from typing import Any, cast
 
-from memdb import calls
+from memdb import calls, cold
 from memdb.errors import InvalidArgument, NamespaceNotFound, TimedOut
 from memdb.explanation import Explanation
 from memdb.models import Rerank
@@ -21,7 +23,7 @@ from memdb.steps import Operation, Run, offload, run
 from memdb.types import HealthMetric, Hit, MemoryRow, RecallResult, RecallRow
 from memdb.wire import whole
 
-__all__ = ["get", "health", "list_memories", "recall", "why"]
+__all__ = ["explained", "get", "health", "list_memories", "recall", "why"]
 
 log = logging.getLogger("memdb")
 
@@ -280,12 +282,32 @@ def why(
         as_of_belief, as_of_world: why it was held then, as for `get`; a derivation `supports` if
             it held then.
 
-    Raises: MemoryNotFound (MD103), InvalidInput (MD001), AccessDenied (MD301).
+    Words that lie in files (`memdb cold`) are read from the folder of MEMDB_COLD_DIR.
+
+    Raises: MemoryNotFound (MD103), InvalidInput (MD001), AccessDenied (MD301), ColdFileUnavailable
+    (MD406: a file is missing or was altered).
     """
     call = calls.explain_memory_json(
         scope.tenant_id, memory_id, version, max_depth, as_of_belief, as_of_world
     )
-    return Explanation.from_json((yield from run(call))[0])
+    return Explanation.from_json((yield from explained(scope, call)))
+
+
+def explained(scope: Scope, call: Call[dict[str, Any]]) -> Operation[dict[str, Any]]:
+    """Run a call of explain_memory_json; words that lie in files are read from there.
+
+    Raises: as `why`.
+    """
+    value = (yield from run(call))[0]
+    folder = scope.settings.cold_dir
+    if folder is None:
+        return value
+    met = set(re.findall(r'"memory_id": (\d+)', json.dumps(value)))
+    versions = yield from run(calls.cold_versions(scope.tenant_id, [int(one) for one in met]))
+    if not versions:
+        return value
+    texts = yield from offload(lambda: cold.read_texts(folder, versions))
+    return cold.fill_in(value, texts)
 
 
 def get(

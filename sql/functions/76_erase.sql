@@ -27,6 +27,9 @@ begin
   update memdb.memory m
      set erasure_id = p_receipt, external_id = null, content_hash = int8send(m.memory_id), status = 'retracted', fades_at = null
    where m.tenant_id = p_tenant and m.memory_id = any (v_ids);
+  -- Nor does what was found before come back.
+  delete from memdb.recall_cache c where c.tenant_id = p_tenant;
+  insert into memdb.scope_write (tenant_id, namespace_id, xid) values (p_tenant, 0, pg_current_xact_id()) on conflict do nothing;
   delete from memdb.embedding_queue q where q.tenant_id = p_tenant and q.memory_id = any (v_ids);
   get diagnostics v_rows = row_count;
   v_counts := memdb._add_count(v_counts, 'embedding_queue', v_rows);

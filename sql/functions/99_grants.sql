@@ -121,6 +121,8 @@ begin
         ('_keep', 'memdb_operator'), ('_refused', 'memdb_operator'), ('_require_operator', 'memdb_operator'),
         ('_say', 'memdb_operator'), ('_scratch_tenant', 'memdb_operator'), ('_verify_cascade', 'memdb_operator'),
         ('_verify_consistency', 'memdb_operator'), ('_verify_past', 'memdb_operator'), ('_verify_walls', 'memdb_operator'),
+        ('export_cold', 'memdb_operator'), ('register_cold_file', 'memdb_operator'), ('cold_files', 'memdb_operator'),
+        ('restore_cold', 'memdb_operator'), ('replace_cold_file', 'memdb_operator'), ('cold_versions', 'memdb_reader'),
         ('apply_retention', 'memdb_operator'), ('retention_report', 'memdb_operator'), ('continue_erasures', 'memdb_operator'), ('erasure_receipts', 'memdb_operator'), ('forget', 'memdb_operator'),
         ('set_legal_hold', 'memdb_operator'), ('verify_erasure', 'memdb_operator'),
         ('check_consistency', 'memdb_operator'), ('table_fingerprints', 'memdb_operator'), ('verify_tenant', 'memdb_operator'), ('create_tenant', 'memdb_operator'), ('grant_agent', 'memdb_operator'), ('grant_role', 'memdb_operator'),
