@@ -171,7 +171,9 @@ from memdb.calls.upkeep import (
     fold_keyword_stats,
     health,
     refresh_topics,
+    switch_recall_cache,
     table_fingerprints,
+    trim_recall_cache,
     verify_tenant,
 )
 from memdb.calls.vector import (
@@ -329,9 +331,11 @@ __all__ = [
     "supersede_memory",
     "sweep_expired",
     "switch_graph",
+    "switch_recall_cache",
     "table_fingerprints",
     "touch_api_keys",
     "trace_memory",
+    "trim_recall_cache",
     "unschedule_cron",
     "user_profile",
     "vacuum_plan",

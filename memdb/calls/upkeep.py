@@ -11,7 +11,9 @@ __all__ = [
     "fold_keyword_stats",
     "health",
     "refresh_topics",
+    "switch_recall_cache",
     "table_fingerprints",
+    "trim_recall_cache",
     "verify_tenant",
 ]
 
@@ -54,6 +56,21 @@ def refresh_topics(tenant: int, limit: int = 500) -> Call[int]:
 def table_fingerprints(contents: bool = False) -> Call[t.TableFingerprint]:
     """Return how many rows each table of memdb has, and a sum over their contents."""
     return call("table_fingerprints", t.TableFingerprint, arg("contents", "boolean", contents))
+
+
+def switch_recall_cache(on: bool) -> Call[bool]:
+    """Keep answers of recall, or no longer; returns whether that is a change."""
+    return call("switch_recall_cache", bool, arg("on", "boolean", on))
+
+
+def trim_recall_cache(tenant: int, limit: int = 10_000) -> Call[int]:
+    """Forget answers of recall that no longer hold; returns what is left to forget."""
+    return call(
+        "trim_recall_cache",
+        int,
+        arg("tenant", "integer", tenant),
+        arg("limit", "integer", limit),
+    )
 
 
 def verify_tenant(tenant: int, checks: Sequence[str] | None = None) -> Call[Verdict]:

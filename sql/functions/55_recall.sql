@@ -314,7 +314,7 @@ begin
          array_agg(c.event_id) filter (where c.score is not null) as event_ids, array_agg(c.score) filter (where c.score is not null) as scores,
          array_agg(c.legs) filter (where c.score is not null) as legs, min(c.legs::text) filter (where c.score is null)::jsonb as timing
     into v_hits
-    from memdb._recall_candidates(p_tenant, p_query, p_vector, p_namespaces, p_user, p_agent, p_session, p_types, p_k, p_legs,
+    from memdb._cached_candidates(p_tenant, p_query, p_vector, p_namespaces, p_user, p_agent, p_session, p_types, p_k, p_legs,
            p_hops, p_include, p_as_of_belief, p_as_of_world, p_budget_ms, p_tiers, p_from, p_to, p_entities, p_topic,
            p_metadata, p_expand, p_offset) c;
   v_hits.timing := v_hits.timing || jsonb_build_object('total_ms', round(1000 * extract(epoch from clock_timestamp() - v_begin), 2));

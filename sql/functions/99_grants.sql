@@ -62,7 +62,7 @@ begin
         ('_version_status', 'memdb_reader'),
         ('_health_rules', 'memdb_reader'), ('_database_figures', 'memdb_reader'), ('_health_values', 'memdb_reader'),
         ('_is_erasing', 'memdb_reader'), ('_is_hidden', 'memdb_reader'), ('_is_operator', 'memdb_reader'), ('_log_recall', 'memdb_reader'), ('_premise_rows', 'memdb_reader'),
-        ('_raise', 'memdb_reader'), ('_profile_ids', 'memdb_reader'), ('user_profile', 'memdb_reader'), ('_readable', 'memdb_reader'), ('_recall_candidates', 'memdb_reader'),
+        ('_raise', 'memdb_reader'), ('_profile_ids', 'memdb_reader'), ('user_profile', 'memdb_reader'), ('_readable', 'memdb_reader'), ('_cached_candidates', 'memdb_reader'), ('_recall_candidates', 'memdb_reader'),
         ('_recall_factors', 'memdb_reader'), ('_recall_fate', 'memdb_reader'), ('_recall_sources', 'memdb_reader'),
         ('_reason_clusters', 'memdb_reader'), ('_support_rows', 'memdb_reader'),
         -- reading
@@ -95,7 +95,7 @@ begin
         ('retry_events', 'memdb_writer'), ('enqueue_embeddings', 'memdb_writer'),
         ('fail_embedding', 'memdb_writer'), ('fold_keyword_stats', 'memdb_writer'),
         ('merge_entities', 'memdb_writer'), ('pending_embeddings', 'memdb_writer'),
-        ('record_embeddings', 'memdb_writer'), ('refresh_topics', 'memdb_writer'), ('record_memories', 'memdb_writer'),
+        ('record_embeddings', 'memdb_writer'), ('refresh_topics', 'memdb_writer'), ('trim_recall_cache', 'memdb_writer'), ('record_memories', 'memdb_writer'),
         ('activate_embedding_model', 'memdb_writer'), ('register_embedding_model', 'memdb_writer'), ('relate_memories', 'memdb_writer'),
         ('restore_archived', 'memdb_writer'), ('due_profiles', 'memdb_writer'), ('record_profile', 'memdb_writer'),
         ('refresh_profiles', 'memdb_writer'), ('restore_event', 'memdb_writer'), ('restore_memory', 'memdb_writer'), ('retract_event', 'memdb_writer'),
@@ -127,7 +127,7 @@ begin
         ('set_legal_hold', 'memdb_operator'), ('verify_erasure', 'memdb_operator'),
         ('check_consistency', 'memdb_operator'), ('table_fingerprints', 'memdb_operator'), ('verify_tenant', 'memdb_operator'), ('create_tenant', 'memdb_operator'), ('grant_agent', 'memdb_operator'), ('grant_role', 'memdb_operator'),
         ('list_jobs', 'memdb_operator'), ('vacuum_plan', 'memdb_operator'), ('apply_preset', 'memdb_operator'), ('schedule_job', 'memdb_operator'), ('schedule_cron', 'memdb_operator'),
-        ('unschedule_cron', 'memdb_operator'), ('work_off_jobs', 'memdb_operator'), ('set_namespace', 'memdb_operator'), ('set_policy', 'memdb_operator')) g (name, role)
+        ('unschedule_cron', 'memdb_operator'), ('work_off_jobs', 'memdb_operator'), ('switch_recall_cache', 'memdb_operator'), ('set_namespace', 'memdb_operator'), ('set_policy', 'memdb_operator')) g (name, role)
       join pg_proc p on p.pronamespace = 'memdb'::regnamespace and p.proname = g.name
   loop
     execute format('grant execute on routine %s to %I', v_grant.routine, v_grant.role);
