@@ -31,6 +31,12 @@ from memdb.calls.context import (
     session_context,
     summary_material,
 )
+from memdb.calls.evaluation import (
+    check_chains,
+    list_golden_queries,
+    measure_use,
+    sample_queries,
+)
 from memdb.calls.forget import (
     apply_retention,
     continue_erasures,
@@ -202,6 +208,7 @@ __all__ = [
     "archive_memories",
     "ask_rederivations",
     "build_context",
+    "check_chains",
     "check_consistency",
     "claim_events",
     "claim_job",
@@ -261,6 +268,7 @@ __all__ = [
     "list_audit",
     "list_embedding_models",
     "list_events",
+    "list_golden_queries",
     "list_item_namespaces",
     "list_items",
     "list_jobs",
@@ -268,6 +276,7 @@ __all__ = [
     "list_session_events",
     "list_topics",
     "mark_used",
+    "measure_use",
     "memory_as_of",
     "memory_history",
     "memory_life",
@@ -318,6 +327,7 @@ __all__ = [
     "rollback_memory",
     "rotate_api_key",
     "run_due_jobs",
+    "sample_queries",
     "schedule_cron",
     "schedule_job",
     "service_state",

@@ -146,7 +146,7 @@ def finish_job(
 def set_golden_query(
     tenant: int,
     query: str,
-    memory_ids: Sequence[int],
+    memory_ids: Sequence[int] | None,
     namespace: str = "default",
     k: int = 10,
 ) -> Call[int | None]:

@@ -77,7 +77,8 @@ begin
         ('trace_memory', 'memdb_reader'), ('recall', 'memdb_reader'), ('query_entities', 'memdb_reader'),
         ('model_budgets', 'memdb_reader'), ('model_spend', 'memdb_reader'), ('session_context', 'memdb_reader'),
         ('summary_material', 'memdb_reader'),
-        ('nearest_memories', 'memdb_reader'),
+        ('nearest_memories', 'memdb_reader'), ('list_golden_queries', 'memdb_reader'), ('check_chains', 'memdb_reader'),
+        ('measure_use', 'memdb_reader'),
         ('find_items', 'memdb_reader'), ('list_items', 'memdb_reader'), ('list_item_namespaces', 'memdb_reader'),
         ('list_session_events', 'memdb_reader'), ('_filter_flaw', 'memdb_reader'), ('_match_flaw', 'memdb_reader'),
         ('_meets', 'memdb_reader'), ('_lies_below', 'memdb_reader'), ('_labels_match', 'memdb_reader'),
@@ -114,7 +115,7 @@ begin
         ('find_api_key', 'memdb_service'), ('service_state', 'memdb_service'), ('touch_api_keys', 'memdb_service'),
         ('close_request', 'memdb_writer'), ('find_request', 'memdb_writer'), ('keep_answer', 'memdb_writer'),
         -- administering
-        ('create_api_key', 'memdb_operator'), ('list_api_keys', 'memdb_operator'), ('list_audit', 'memdb_operator'),
+        ('sample_queries', 'memdb_operator'), ('create_api_key', 'memdb_operator'), ('list_api_keys', 'memdb_operator'), ('list_audit', 'memdb_operator'),
         ('revoke_api_key', 'memdb_operator'), ('rotate_api_key', 'memdb_operator'),
         ('drop_embedding_model', 'memdb_operator'), ('vector_index_plan', 'memdb_operator'), ('vector_index_progress', 'memdb_operator'),
         ('cypher', 'memdb_operator'), ('rebuild_graph', 'memdb_operator'), ('switch_graph', 'memdb_operator'),
