@@ -76,7 +76,7 @@ def fails(result: Result, code: int, *words: str) -> None:
 def test_help_lists_every_command(run: Run) -> None:
     text = run("--help").stdout
     commands = "up down status psql serve migrate uninstall recall why ingest demo fold models"
-    for command in [*commands.split(), "doctor", "verify", "bench"]:
+    for command in [*commands.split(), "doctor", "eval", "verify", "bench"]:
         assert f"│ {command} " in text
         assert run(command, "--help").exit_code == 0
         assert run(command, "-h").exit_code == 0
