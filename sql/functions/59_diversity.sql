@@ -33,8 +33,8 @@ comment on function memdb._word_overlap (text, text, text, text) is 'What share 
 -- _near_duplicates: pairs among some memories of which one says what the other says; first comes before other in p_memory_ids.
 --
 -- Of the same user and namespace, with the same numbers and negations, and 0.9 of their words in common or
--- vectors of p_model with a cosine of 0.97 and more. Texts are compared only where vectors, letters or five
--- of their ten longest words make it likely, words of more than eight hits apart. Cost: one look-up for each memory, and its vector.
+-- vectors of p_model with a cosine of 0.97 and more. Texts are compared only where they begin or
+-- end with the same sixteen letters, or their vectors are as near. Cost: one look-up for each memory, and its vector.
 create or replace function memdb._near_duplicates (
   p_tenant     integer,
   p_memory_ids bigint[],
@@ -47,38 +47,27 @@ as $$
 begin
   return query
     with hit as materialized (
-      select a.place, m.namespace_id, m.user_id, v.text, v.language, v.keyword, char_length(v.text) as size, e.vector,
-             lower(regexp_replace(left(v.text, 2000), '[^[:alnum:]]+', '', 'g')) as letters
+      select a.place, m.namespace_id, m.user_id, v.text, v.language, char_length(v.text) as size, e.vector,
+             left(w.letters, 16) as beginning, right(w.letters, 16) as ending
         from unnest(p_memory_ids, p_versions) with ordinality a (memory_id, version, place)
         join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = a.memory_id
         join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = a.memory_id and v.version = a.version
         left join memdb.embedding e
-          on e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = a.memory_id and e.version = a.version),
-    word as materialized (
-      select w.place, w.lexeme
-        from (select h.place, l.lexeme, count(*) over (partition by l.lexeme) as hits,
-                     row_number() over (partition by h.place order by l.length desc, l.lexeme) as number
-                from hit h
-                cross join lateral (
-                  select u.lexeme, char_length(u.lexeme) as length from unnest(tsvector_to_array(h.keyword)) u (lexeme)
-                   where not starts_with(u.lexeme, E'\x01')) l
-               where h.letters <> '') w
-       where w.number <= 10 and w.hits <= 8),
-    likely as (
-      select w.place as first_place, o.place as other_place
-        from word w join word o on o.lexeme = w.lexeme and o.place > w.place
-       group by 1, 2
-      having count(*) >= 5
-      union
-      select h.place, o.place
-        from hit h join hit o on o.place > h.place and (o.letters = h.letters or (h.vector <#> o.vector) <= -0.97))
+          on e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = a.memory_id and e.version = a.version
+        cross join lateral (
+          select lower(regexp_replace(left(v.text, 30) || right(v.text, 30), '[^[:alnum:]]+', '', 'g')) as letters) w),
+    likely as materialized (
+      select h.place as first_place, o.place as other_place
+        from hit h
+        join hit o
+          on o.place > h.place and o.namespace_id = h.namespace_id and o.user_id is not distinct from h.user_id
+         and h.size between 0.75 * o.size - 8 and 1.33 * o.size + 8
+         and (o.beginning = h.beginning or o.ending = h.ending or (h.vector <#> o.vector) <= -0.97))
     select l.first_place, l.other_place
       from likely l
       join hit h on h.place = l.first_place
       join hit o on o.place = l.other_place
-     where h.user_id is not distinct from o.user_id and h.namespace_id = o.namespace_id
-       and h.size between 0.6 * o.size - 10 and 1.7 * o.size + 10
-       and memdb._same_claims(h.text, o.text)
+     where memdb._same_claims(h.text, o.text)
        and ((h.vector <#> o.vector) <= -0.97 or memdb._word_overlap(h.text, h.language, o.text, o.language) >= 0.9);
 end $$;
 comment on function memdb._near_duplicates (integer, bigint[], integer[], integer) is 'Pairs among some memories of which one says what the other says; first comes before other in p_memory_ids.';
