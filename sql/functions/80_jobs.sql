@@ -19,6 +19,7 @@ begin atomic
     ('fold_keywords', 60, null, 5000, false, true, 'Moves new words into the statistics of the keyword search.'),
     ('fade', 3600, null, 5000, false, true, 'Archives what has faded or expired; works through changes of policy.'),
     ('refresh_topics', 600, null, 500, false, true, 'Puts new memories into topics.'),
+    ('trim_recall_cache', 600, null, 10000, false, true, 'Forgets kept answers of recall that no longer hold.'),
     ('refresh_profiles', 3600, null, 100, false, true, 'Writes user profiles anew where their memories changed.'),
     ('retention', 3600, null, 500, true, true, 'Forgets what policies of retention keep no longer.'),
     ('continue_forgetting', 60, null, 1000, true, true, 'Goes on with forgetting that was begun.'),
@@ -159,6 +160,7 @@ begin
     when 'fold_keywords' then remaining := memdb.fold_keyword_stats(p_tenant, p_limit);
     when 'fade' then remaining := memdb.fade_due(p_tenant, p_limit);
     when 'refresh_topics' then remaining := memdb.refresh_topics(p_tenant, p_limit);
+    when 'trim_recall_cache' then remaining := memdb.trim_recall_cache(p_tenant, p_limit);
     when 'refresh_profiles' then remaining := memdb.refresh_profiles(p_tenant, p_limit);
     when 'retention' then remaining := memdb.apply_retention(p_tenant, p_limit);
     when 'continue_forgetting' then remaining := memdb.continue_erasures(p_tenant, p_limit);
