@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 import psycopg
+import pytest
 
 from tests.migrations.postgres import run
 from tests.sql.people import People, places, steps, word
@@ -109,6 +110,23 @@ def test_what_was_cut_off_goes_on_where_it_was(fresh_db) -> None:
         left = people.call("continue_erasures", 3)[0][0]
     [*steps(people, 10)]
     assert places(people.db, word(0)) == set()
+    assert people.call("verify_erasure", row.receipt_id) == []
+
+
+def test_the_graph_for_cypher_loses_it_as_well(fresh_db) -> None:
+    people = settle(fresh_db, 4)
+    query = "select exists (select from pg_available_extensions where name = 'age')"
+    if not people.db.execute(query).fetchone()[0]:
+        pytest.skip("the server does not have Apache AGE")
+    people.db.execute("select memdb.switch_graph(true)")
+    gone = people.memories[0]
+    query = """select count(*) from memdb_graph."Memory" g
+                where (g.properties::text::jsonb ->> 'id')::bigint = any (%s)"""
+    assert people.db.execute(query, [gone]).fetchone()[0] == len(gone)
+    (row,) = people.call("forget", user=people.name(0), dry_run=False)
+    [*steps(people, 50)]
+    assert people.db.execute(query, [gone]).fetchone()[0] == 0
+    assert [r for r in people.call("check_consistency") if r.found] == []
     assert people.call("verify_erasure", row.receipt_id) == []
 
 
