@@ -201,18 +201,25 @@ class _Core:
     def _ask(
         self, scope: Scope, op: SearchOp, prefix: str, condition: list[dict[str, Any]]
     ) -> Operation[list[tuple[named.Item, Hit | None]]]:
-        legs = ["vector"] if self.index_config else ["keyword", "vector"]
+        is_vector = self.index_config is not None
+        wanted = op.offset + op.limit
         found = yield from items.search_items(
             scope,
             op.query or "",
             prefix,
             filter=condition,
-            limit=op.limit,
-            offset=op.offset,
-            legs=legs,
-            rerank=self.index_config is None,
+            limit=wanted,
+            legs=["vector"] if is_vector else ["keyword", "vector"],
+            rerank=not is_vector,
         )
-        return list(found)
+        pairs: list[tuple[named.Item, Hit | None]] = list(found)
+        if is_vector and len(pairs) < wanted:
+            # Recall leaves out what has nothing to do with the query; LangGraph's stores put it
+            # at the end.
+            known = {item.memory_id for item, _ in pairs}
+            others = yield from items.list_items(scope, prefix, filter=condition, limit=wanted)
+            pairs += [(item, None) for item in others if item.memory_id not in known]
+        return pairs[op.offset : wanted]
 
     def _list(self, scope: Scope, op: ListNamespacesOp) -> Operation[list[tuple[str, ...]]]:
         match = [
