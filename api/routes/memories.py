@@ -124,7 +124,13 @@ async def get_memory(
     status_code=status.HTTP_201_CREATED,
     responses={
         200: {"model": Related, "description": "It was there already."},
-        **declares(*OPENING, errors.MemoryNotFound, errors.EventNotFound, has_body=True),
+        **declares(
+            *OPENING,
+            errors.MemoryNotFound,
+            errors.EventNotFound,
+            errors.KeyReused,
+            has_body=True,
+        ),
     },
     summary="Relate a memory to another one",
 )

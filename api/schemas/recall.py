@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field
 
 from api.schemas.base import Answer, MemoryType, Request, Time, example
-from memdb.types import ContextItem, ExplainedHit
+from memdb.types import ContextItem
 
 __all__ = ["Explained", "ForContext", "Packed", "Question", "Recalled", "Used", "UsedNoted"]
 
@@ -94,10 +94,13 @@ class Source(Answer):
 
 
 class Found(Answer):
-    """How one leg ranked a hit, by its own measure."""
+    """How one leg ranked a hit, by its own measure; or the near-duplicates it stands for."""
 
-    rank: int
+    rank: int | None = None
     score: float | None = None
+    memory_ids: list[int] | None = Field(
+        default=None, description="Under `collapsed`: memories that say nearly the same."
+    )
 
 
 class Hit(Answer):
@@ -123,6 +126,9 @@ class Hit(Answer):
     confidence: float | None = None
     occurred_at: datetime
     legs: dict[str, Found] = Field(description="The legs that found it.")
+    collapsed: list[int] = Field(
+        default_factory=list, description="Memories that say nearly the same, left out for it."
+    )
     sources: list[Source]
     reasons: list[dict[str, Any]] | None = Field(
         default=None, description="With `expand`: the premises that support it."
@@ -180,6 +186,22 @@ class Packed(Answer):
     items: list[ContextItem]
     recall_id: int | None = None
     degraded: list[str]
+
+
+class ExplainedHit(Answer):
+    """A hit with what its place came from, or an expected memory and where it fell out."""
+
+    rank: int | None
+    memory_id: int | None
+    version: int | None
+    event_id: int | None
+    score: float | None
+    text: str | None
+    legs: dict[str, Found] | None = Field(description="The legs that found it.")
+    factors: dict[str, float] | None = Field(description="What its odds were multiplied by.")
+    is_expected: bool
+    step: str = Field(description="returned, or the step at which it was lost.")
+    reason: str | None
 
 
 class Explained(Answer):

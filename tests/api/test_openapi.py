@@ -90,6 +90,13 @@ def test_everything_under_v1_declares_what_any_request_may_meet(document: dict[s
             assert operation["security"] == [{"key": []}], name
 
 
+def test_what_takes_an_idempotency_key_may_find_it_used(document: dict[str, Any]) -> None:
+    for name, operation in _operations(document):
+        parameters = {one["name"].lower() for one in operation.get("parameters", ())}
+        if "idempotency-key" in parameters:
+            assert "urn:memdb:MD202" in str(operation["responses"].get("409")), name
+
+
 def test_declared_codes_exist(document: dict[str, Any]) -> None:
     codes = set(re.findall(r"urn:memdb:(MD\w+)", str(document)))
     assert codes <= errors.CODES.keys() | {"MD901"}

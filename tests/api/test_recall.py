@@ -114,3 +114,28 @@ async def test_a_senseless_question_is_refused(
     await remember("Ann likes tea.")
     bad = problem(await client.post("/v1/recall", json=question), status, code)
     assert bad["context"].get("field") == field
+
+
+async def test_an_expected_memory_that_is_not_found_is_explained(
+    client: httpx.AsyncClient, remember: Any
+) -> None:
+    kept = await remember("Ann likes tea.")
+    for expected, step in ((kept["memory_id"], "returned"), (2**62, "unknown")):
+        answer = await client.post(
+            "/v1/recall/explain", json={"query": "tea"}, params={"expected": expected}
+        )
+        assert answer.status_code == 200, answer.text
+        (found,) = [hit for hit in answer.json()["hits"] if hit["is_expected"]]
+        assert found["step"] == step
+
+
+async def test_near_duplicates_come_as_one(client: httpx.AsyncClient, remember: Any) -> None:
+    ids = [
+        (await remember(text))["memory_id"]
+        for text in ("Ann likes green tea.", "Ann likes green tea!", "Ann likes green  tea.")
+    ]
+    answer = await client.post("/v1/recall", json={"query": "green tea"})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["hits"][0]["memory_id"] in ids
+    answer = await client.post("/v1/recall/explain", json={"query": "green tea"})
+    assert answer.status_code == 200, answer.text
