@@ -187,12 +187,18 @@ def search_items(
         depth = min(depth, _MOST_HITS)
         given: dict[str, Any] = {"log_recall": False, **options}
         found = yield from recall(scope, query, k=depth, namespaces=paths, legs=legs, **given)
-        hits = {hit.memory_id: hit for hit in found if hit.memory_id is not None}
+        # Items are told one by one, also those that recall makes one hit of.
+        hits = {
+            memory_id: hit
+            for hit in reversed(found.hits)
+            if hit.memory_id is not None
+            for memory_id in (*hit.collapsed, hit.memory_id)
+        }
         items = yield from list_items(
             scope, prefix, filter=filter, memory_ids=list(hits), limit=None
         )
         if len(items) >= wanted or len(found) < depth or depth == _MOST_HITS:
-            items.sort(key=lambda item: hits[item.memory_id].rank)
+            items.sort(key=lambda item: (hits[item.memory_id].rank, item.memory_id))
             return [(item, hits[item.memory_id]) for item in items[offset:wanted]]
         depth *= 4
     return []

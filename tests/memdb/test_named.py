@@ -176,6 +176,13 @@ def test_search_finds_under_a_prefix_what_meets_the_conditions(items: Items) -> 
     assert items.search_items("绿茶", "nowhere") == []
 
 
+def test_search_tells_items_that_are_alike_one_by_one(items: Items) -> None:
+    for n in range(3):
+        items.put(f"k{n}", "安喜欢喝绿茶。")
+    found = items.search_items("绿茶", "default")
+    assert {item.external_id for item, _ in found} == {"k0", "k1", "k2"}
+
+
 def test_what_has_expired_is_gone_and_swept(items: Items, memory: Memory, db: Any) -> None:
     first, kept = items.put("k", "绿茶", minutes=5), items.put("kept", "红茶", minutes=5)
     assert items.get("k").expires_at > items.get("k").updated_at
