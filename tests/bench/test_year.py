@@ -17,9 +17,9 @@ def dsn(fresh_db: FreshDatabase) -> str:
 
 
 def test_what_matters_outlives_what_does_not(dsn: str) -> None:
-    """Ten weeks in place of a year: the same, in a few seconds."""
-    found = live(dsn, days=70, memories=280)
-    assert (found.memories, len(found.tiers)) == (285, 70)
+    """Two months in place of a year: the same, in a few seconds."""
+    found = live(dsn, days=60, memories=180)
+    assert (found.memories, len(found.tiers)) == (185, 60)
     assert (found.pinned_gone, found.used_gone) == (0, 0)
     thought = found.faded_on("passing thought")
     assert thought is not None and thought < 7

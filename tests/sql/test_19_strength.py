@@ -14,7 +14,8 @@ shared_db = settings(
 importance = st.floats(min_value=0, max_value=10, width=32)
 share = st.floats(min_value=0, max_value=1, width=32)
 uses = st.integers(0, 10_000)
-days = st.floats(min_value=0, max_value=1e6)
+# Times are microseconds: nothing is idle for less.
+days = st.one_of(st.just(0.0), st.floats(min_value=1e-9, max_value=1e6))
 half_life = st.floats(min_value=0.001, max_value=1e5)
 weight = st.one_of(st.just(0), st.floats(min_value=1e-6, max_value=1000))
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)
@@ -72,7 +73,7 @@ def test_after_a_half_life_half_is_left(strength):
     st.one_of(st.just(0), st.floats(min_value=1e-6, max_value=2)),
     st.sampled_from(["working", "short_term", "long_term"]),
     st.booleans(),
-    st.floats(min_value=0, max_value=400),
+    st.one_of(st.just(0), st.floats(min_value=1e-6, max_value=400)),
 )
 def test_it_is_above_the_threshold_until_it_fades(
     db, strength, i, r, n, half, w, threshold, tier, is_isolated, expire
