@@ -277,6 +277,9 @@ def _add_writing(server: MCPServer, client_of: ClientOf) -> None:
         plan: Annotated[
             str | None, Field(description="What the call before returned: carries it out.")
         ] = None,
+        for_good: Annotated[
+            bool, Field(description="Delete it from the database, history and all; operators only.")
+        ] = False,
         reason: str | None = None,
     ) -> CallToolResult:
         """Take a memory back, and what rests on it alone; it is no longer recalled.
@@ -285,6 +288,8 @@ def _add_writing(server: MCPServer, client_of: ClientOf) -> None:
         """
         try:
             memory = await client_of(ctx)
+            if for_good:
+                return await _erase(memory, memory_id, plan, reason)
             planned = await memory.retract(memory_id=memory_id, reason=reason, dry_run=True)
             wanted = _plan(planned)
             if plan == wanted:
@@ -297,6 +302,23 @@ def _add_writing(server: MCPServer, client_of: ClientOf) -> None:
         (content,) = shown.content
         text = f"{head}{getattr(content, 'text', '')}\nTo carry it out, call again with {wanted}."
         return _result(text, plan=wanted, **(shown.structured_content or {}))
+
+
+async def _erase(
+    memory: AsyncMemory, memory_id: int, plan: str | None, reason: str | None
+) -> CallToolResult:
+    found = await memory.forget(memory_ids=[memory_id], dry_run=True)
+    counts = {table: rows for table, rows in found.counts.items() if rows}
+    told = repr((memory_id, sorted(counts.items())))
+    wanted = f"plan-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+    rows = ", ".join(f"{table} {rows}" for table, rows in counts.items())
+    if plan == wanted:
+        done = await memory.forget(memory_ids=[memory_id], reason=reason)
+        text = f"Deleted for good, receipt {done.receipt_id}: {rows}"
+        return _result(text, receipt_id=done.receipt_id, counts=counts)
+    head = "" if plan is None else "The plan is another by now. "
+    text = f"{head}Would be deleted for good: {rows}\nTo carry it out, call again with {wanted}."
+    return _result(text, plan=wanted, counts=counts)
 
 
 def _plan(changes: Sequence[TruthChange]) -> str:

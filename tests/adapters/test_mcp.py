@@ -108,6 +108,18 @@ async def test_forgetting_needs_the_plan_of_a_dry_run(client: Any) -> None:
     assert "Nothing is known" in await say(client, "recall", question="What does Ann like?")
 
 
+async def test_forgetting_for_good_deletes_what_a_dry_run_told(
+    client: Any, amemory: AsyncMemory
+) -> None:
+    kept = await client.call_tool("remember", {"text": "Ann likes tea."})
+    asked = {"memory_id": kept.structured_content["memory_id"], "for_good": True}
+    planned = await client.call_tool("forget", asked)
+    assert "Would be deleted" in planned.content[0].text
+    done = await say(client, "forget", **asked, plan=planned.structured_content["plan"])
+    assert "receipt" in done
+    assert not await amemory.list(statuses=None)
+
+
 async def test_a_timeline_is_in_the_order_of_time(client: Any, amemory: AsyncMemory) -> None:
     for day in (3, 1, 2):
         await amemory.remember(f"visit {day}", occurred_at=f"2026-03-0{day}T10:00:00Z")
