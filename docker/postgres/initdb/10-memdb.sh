@@ -23,6 +23,11 @@ select format('create extension if not exists %I', a.name)
    and current_setting('cron.database_name', true) = current_database()
 \gexec
 
+-- Who is no superuser cannot load AGE; sessions of this database have it from the start.
+select format('alter database %I set session_preload_libraries = %L', current_database(), 'age')
+  from pg_extension e where e.extname = 'age'
+\gexec
+
 -- The groups memdb grants its rights to, as `memdb migrate` would make them.
 select format('create role %I nologin', g.name)
   from unnest('{memdb_owner,memdb_reader,memdb_writer,memdb_operator,memdb_service}'::text[]) g (name)
@@ -39,4 +44,9 @@ select 'create role memdb_app login'
 \getenv password MEMDB_PASSWORD
 alter role memdb_app password :'password';
 grant memdb_service, memdb_operator to memdb_app;
+
+-- So that it can hand its jobs over: memdb jobs cron.
+select 'grant usage on schema cron to memdb_app'
+  from pg_extension e where e.extname = 'pg_cron'
+\gexec
 SQL
