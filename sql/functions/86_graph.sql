@@ -110,8 +110,7 @@ create or replace function memdb._drop_graph ()
   set client_min_messages = warning
 as $$
 declare
-  v_owner    name    := (select pg_get_userbyid(n.nspowner) from pg_namespace n where n.nspname = 'memdb_graph');
-  v_is_known boolean := false;
+  v_owner name := (select pg_get_userbyid(n.nspowner) from pg_namespace n where n.nspname = 'memdb_graph');
 begin
   if v_owner <> 'memdb_owner' then
     perform memdb._raise('MD206', 'a schema named memdb_graph exists and is not memdb''s', jsonb_build_object('owner', v_owner),
@@ -120,11 +119,14 @@ begin
   -- AGE's own functions look their operators up on the search path.
   perform set_config('search_path', 'pg_catalog, ag_catalog, memdb, pg_temp', true);
   if exists (select from pg_extension e where e.extname = 'age') then
-    v_is_known := ag_catalog.graph_exists('memdb_graph')::boolean;
+    begin
+      -- Tried, not asked: AGE 1.5 has no graph_exists.
+      perform ag_catalog.drop_graph('memdb_graph', true);
+      return;
+    exception when invalid_schema_name then null;
+    end;
   end if;
-  if v_is_known then
-    perform ag_catalog.drop_graph('memdb_graph', true);
-  elsif v_owner is not null then
+  if v_owner is not null then
     drop schema memdb_graph cascade;
   end if;
 end $$;
@@ -150,9 +152,9 @@ begin
   perform ag_catalog.create_graph('memdb_graph');
   for v_label in select l.label, l.kind from memdb._graph_labels() l loop
     if v_label.kind = 'vertex' then
-      perform ag_catalog.create_vlabel('memdb_graph', v_label.label::cstring);
+      execute format('select ag_catalog.create_vlabel(''memdb_graph'', %L)', v_label.label);
     else
-      perform ag_catalog.create_elabel('memdb_graph', v_label.label::cstring);
+      execute format('select ag_catalog.create_elabel(''memdb_graph'', %L)', v_label.label);
     end if;
   end loop;
   for v_table in select c.relname from pg_class c where c.relnamespace = 'memdb_graph'::regnamespace and c.relkind = 'r' loop
