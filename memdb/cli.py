@@ -25,6 +25,7 @@ from memdb.commands import (
     mcp,
     memories,
     models,
+    roles,
     schema,
     server,
     verify,
@@ -75,6 +76,7 @@ app = typer.Typer(
 for group in (
     server,
     keys,
+    roles,
     mcp,
     schema,
     backup,

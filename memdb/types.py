@@ -42,6 +42,7 @@ __all__ = [
     "RecordedMemory",
     "RegisteredModel",
     "RelatedMemory",
+    "RoleGrant",
     "Source",
     "SupersededMemory",
     "TableFingerprint",
@@ -60,6 +61,19 @@ class TenantRef:
 
     tenant_id: int
     is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RoleGrant:
+    """What a database role may do in a tenant; namespaces None: in all of them.
+
+    Without is_admitted it lacks membership in memdb_reader or memdb_writer, and may do nothing.
+    """
+
+    role_name: str
+    can_write: bool
+    namespaces: list[str] | None
+    is_admitted: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,14 @@ Where an argument's name is a word of Python, it has an underscore at its end.
 """
 
 from memdb.calls.access import (
+    admit_role,
     create_tenant,
     effective_policy,
     find_tenant,
     grant_agent,
     grant_role,
+    list_roles,
+    revoke_role,
     set_namespace,
     set_policy,
 )
@@ -202,6 +205,7 @@ __all__ = [
     "Call",
     "activate_embedding_model",
     "add_premises",
+    "admit_role",
     "append_events",
     "apply_preset",
     "apply_retention",
@@ -273,6 +277,7 @@ __all__ = [
     "list_items",
     "list_jobs",
     "list_memories",
+    "list_roles",
     "list_session_events",
     "list_topics",
     "mark_used",
@@ -324,6 +329,7 @@ __all__ = [
     "retry_events",
     "review_items",
     "revoke_api_key",
+    "revoke_role",
     "rollback_memory",
     "rotate_api_key",
     "run_due_jobs",

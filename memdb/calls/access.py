@@ -7,11 +7,14 @@ from memdb.statement import Call, arg, call, nothing
 from memdb.wire import as_jsonb
 
 __all__ = [
+    "admit_role",
     "create_tenant",
     "effective_policy",
     "find_tenant",
     "grant_agent",
     "grant_role",
+    "list_roles",
+    "revoke_role",
     "set_namespace",
     "set_policy",
 ]
@@ -39,6 +42,23 @@ def grant_role(
         arg("can_write", "boolean", can_write),
         arg("namespaces", "text[]", namespaces),
     )
+
+
+def admit_role(role: str, can_write: bool = False) -> Call[bool]:
+    """Make a role a member of memdb_reader or memdb_writer; whether it was not yet."""
+    return call(
+        "admit_role", bool, arg("role", "name", role), arg("can_write", "boolean", can_write)
+    )
+
+
+def revoke_role(tenant: int, role: str) -> Call[bool]:
+    """Take back what a role was granted in a tenant; whether there was something."""
+    return call("revoke_role", bool, arg("tenant", "integer", tenant), arg("role", "name", role))
+
+
+def list_roles(tenant: int) -> Call[t.RoleGrant]:
+    """Return the roles a tenant was granted to."""
+    return call("list_roles", t.RoleGrant, arg("tenant", "integer", tenant))
 
 
 def grant_agent(

@@ -127,6 +127,7 @@ begin
         ('apply_retention', 'memdb_operator'), ('retention_report', 'memdb_operator'), ('continue_erasures', 'memdb_operator'), ('erasure_receipts', 'memdb_operator'), ('forget', 'memdb_operator'),
         ('set_legal_hold', 'memdb_operator'), ('verify_erasure', 'memdb_operator'),
         ('check_consistency', 'memdb_operator'), ('table_fingerprints', 'memdb_operator'), ('verify_tenant', 'memdb_operator'), ('create_tenant', 'memdb_operator'), ('grant_agent', 'memdb_operator'), ('grant_role', 'memdb_operator'),
+        ('admit_role', 'memdb_operator'), ('list_roles', 'memdb_operator'), ('revoke_role', 'memdb_operator'),
         ('list_jobs', 'memdb_operator'), ('vacuum_plan', 'memdb_operator'), ('apply_preset', 'memdb_operator'), ('schedule_job', 'memdb_operator'), ('schedule_cron', 'memdb_operator'),
         ('unschedule_cron', 'memdb_operator'), ('work_off_jobs', 'memdb_operator'), ('switch_recall_cache', 'memdb_operator'), ('set_namespace', 'memdb_operator'), ('set_policy', 'memdb_operator')) g (name, role)
       join pg_proc p on p.pronamespace = 'memdb'::regnamespace and p.proname = g.name
