@@ -127,7 +127,7 @@ class Hit(Answer):
     occurred_at: datetime
     legs: dict[str, Found] = Field(description="The legs that found it.")
     collapsed: list[int] = Field(
-        default_factory=list, description="Memories that say nearly the same, left out for it."
+        default_factory=list[int], description="Memories that say nearly the same, left out for it."
     )
     sources: list[Source]
     reasons: list[dict[str, Any]] | None = Field(
