@@ -45,7 +45,7 @@ begin
     perform memdb._raise('MD001', 'give at most 10,000 memories', jsonb_build_object('field', 'memory_ids'), 'Pass an array of ids.');
   end if;
   v_found := array(select m.memory_id from memdb.memory m
-                    where m.tenant_id = p_tenant and m.memory_id = any (p_memory_ids)
+                    where m.tenant_id = p_tenant and m.memory_id = any (p_memory_ids) and m.erasure_id is null
                       and (v_namespaces is null or m.namespace_id = any (v_namespaces))
                     order by m.memory_id for no key update);
   select i.id into v_missing from unnest(p_memory_ids) i (id) where i.id is null or i.id <> all (v_found) limit 1;
@@ -218,7 +218,7 @@ begin
       -- An archived memory goes on fading as a long-term one.
       cross join lateral (select memdb._half_life_days(
         l.life, m.type, case when m.tier = 'archive' then 'long_term' else m.tier end, m.is_isolated)) h (days)
-     where m.tenant_id = p_tenant and m.memory_id = any (p_memory_ids)
+     where m.tenant_id = p_tenant and m.memory_id = any (p_memory_ids) and m.erasure_id is null
        and (v_namespaces is null or m.namespace_id = any (v_namespaces))
      order by m.memory_id;
 end $$;

@@ -131,3 +131,14 @@ def test_less_confidence_brings_the_moment_forward(world, db):
     world.fade()
     assert world.tier(one) == "long_term"
     assert world.memory(one).fades_at > world.now
+
+
+def test_what_is_being_forgotten_is_not_there(world, refuses):
+    (one,) = world.record("a secret")
+    world.rows.db.execute(
+        "select * from memdb.forget(%s, p_memory_ids => %s, p_dry_run => false)",
+        [world.rows.tenant, [one]],
+    )
+    assert world.life(one) is None
+    with refuses("MD103"):
+        world.call("pin_memory", one)
