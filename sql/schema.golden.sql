@@ -390,6 +390,35 @@ COMMENT ON COLUMN memdb.memory_version.cold_file_id IS 'The file that holds its 
 
 COMMENT ON COLUMN memdb.memory_version.cold_hash IS 'The content hash of the words in the file.';
 
+CREATE TABLE memdb.schema_info (
+    key text NOT NULL,
+    value text NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+COMMENT ON TABLE memdb.schema_info IS 'One row per installation fact: package version, hash of sql/, switches such as test_clock.';
+
+CREATE TABLE memdb.recall_cache (
+    tenant_id integer NOT NULL,
+    cache_key bytea NOT NULL,
+    namespace_ids integer[],
+    snapshot pg_snapshot NOT NULL,
+    hits memdb._recall_hit[] NOT NULL,
+    stored_at timestamp with time zone DEFAULT memdb."current_time"() NOT NULL
+);
+
+COMMENT ON TABLE memdb.recall_cache IS 'What recent recalls found, as ids, by a hash of all they were asked; valid while the snapshot saw every write to their scope.';
+
+COMMENT ON COLUMN memdb.recall_cache.namespace_ids IS 'The namespaces that were searched; null = all of the tenant.';
+
+CREATE TABLE memdb.scope_write (
+    tenant_id integer NOT NULL,
+    namespace_id integer NOT NULL,
+    xid xid8 NOT NULL
+);
+
+COMMENT ON TABLE memdb.scope_write IS 'Which transactions wrote to which namespace (0: to something all of a tenant depend on), for as long as a cached recall may not have seen them.';
+
 CREATE TABLE memdb.review_item (
     tenant_id integer NOT NULL,
     review_id bigint NOT NULL,
@@ -566,14 +595,6 @@ CREATE TABLE memdb.entity (
 );
 
 COMMENT ON TABLE memdb.entity IS 'A person, place, product or thing that memories of one namespace mention.';
-
-CREATE TABLE memdb.schema_info (
-    key text NOT NULL,
-    value text NOT NULL,
-    updated_at timestamp with time zone DEFAULT now() NOT NULL
-);
-
-COMMENT ON TABLE memdb.schema_info IS 'One row per installation fact: package version, hash of sql/, switches such as test_clock.';
 
 CREATE TABLE memdb.erasure_item (
     tenant_id integer NOT NULL,
@@ -849,12 +870,11 @@ CREATE TABLE memdb.lexeme_stat (
     tenant_id integer NOT NULL,
     namespace_id integer NOT NULL,
     lexeme text NOT NULL,
-    documents integer NOT NULL,
-    max_weight real NOT NULL
+    documents integer NOT NULL
 )
 WITH (fillfactor='80');
 
-COMMENT ON TABLE memdb.lexeme_stat IS 'How many current versions of a namespace hold a lexeme, and the largest BM25 term weight seen, an upper bound.';
+COMMENT ON TABLE memdb.lexeme_stat IS 'How many current versions of a namespace hold a lexeme.';
 
 CREATE TABLE memdb.memory_topic (
     tenant_id integer NOT NULL,
@@ -949,6 +969,36 @@ CREATE TABLE memdb.assessment (
 COMMENT ON TABLE memdb.assessment IS 'Why the words of an event were kept or dropped: one row for each statement the pipeline saw, append-only.';
 
 COMMENT ON COLUMN memdb.assessment.components IS 'What the importance was made of, each 0 to 1: density, emotion, task, novelty.';
+
+CREATE VIEW memdb.events WITH (security_invoker='true') AS
+ SELECT e.tenant_id,
+    e.event_id,
+    n.path AS namespace,
+    s.external_id AS session,
+    e.sequence,
+    e.kind,
+    e.text,
+    e.input,
+    e.output,
+    e.user_id,
+    e.agent_id,
+    e.speaker,
+    e.language,
+    e.parent_event_id,
+    e.occurred_at,
+    e.time_zone,
+    e.recorded_at,
+    e.trust,
+    e.idempotency_key,
+    e.metadata,
+    COALESCE(b.status, 'active'::text) AS status
+   FROM (((memdb.event e
+     JOIN memdb.namespace n ON (((n.tenant_id = e.tenant_id) AND (n.namespace_id = e.namespace_id))))
+     LEFT JOIN memdb.session s ON (((s.tenant_id = e.tenant_id) AND (s.session_id = e.session_id))))
+     LEFT JOIN memdb.belief b ON (((b.tenant_id = e.tenant_id) AND (b.subject = 'event'::text) AND (b.subject_id = e.event_id) AND (b.to_at IS NULL))))
+  WHERE ((NOT ( SELECT memdb._is_erasing() AS _is_erasing)) OR (NOT memdb._is_hidden(e.tenant_id, 'event'::text, e.event_id)));
+
+COMMENT ON VIEW memdb.events IS 'Every event as it was observed, with its session by name and whether it still counts.';
 
 CREATE VIEW memdb.open_conflicts WITH (security_invoker='true') AS
  SELECT i.tenant_id,
@@ -1185,36 +1235,6 @@ ALTER TABLE memdb.erasure_receipt ALTER COLUMN receipt_id ADD GENERATED ALWAYS A
     CACHE 1
 );
 
-CREATE VIEW memdb.events WITH (security_invoker='true') AS
- SELECT e.tenant_id,
-    e.event_id,
-    n.path AS namespace,
-    s.external_id AS session,
-    e.sequence,
-    e.kind,
-    e.text,
-    e.input,
-    e.output,
-    e.user_id,
-    e.agent_id,
-    e.speaker,
-    e.language,
-    e.parent_event_id,
-    e.occurred_at,
-    e.time_zone,
-    e.recorded_at,
-    e.trust,
-    e.idempotency_key,
-    e.metadata,
-    COALESCE(b.status, 'active'::text) AS status
-   FROM (((memdb.event e
-     JOIN memdb.namespace n ON (((n.tenant_id = e.tenant_id) AND (n.namespace_id = e.namespace_id))))
-     LEFT JOIN memdb.session s ON (((s.tenant_id = e.tenant_id) AND (s.session_id = e.session_id))))
-     LEFT JOIN memdb.belief b ON (((b.tenant_id = e.tenant_id) AND (b.subject = 'event'::text) AND (b.subject_id = e.event_id) AND (b.to_at IS NULL))))
-  WHERE ((NOT ( SELECT memdb._is_erasing() AS _is_erasing)) OR (NOT memdb._is_hidden(e.tenant_id, 'event'::text, e.event_id)));
-
-COMMENT ON VIEW memdb.events IS 'Every event as it was observed, with its session by name and whether it still counts.';
-
 CREATE TABLE memdb.expiry (
     tenant_id integer NOT NULL,
     memory_id bigint NOT NULL,
@@ -1410,18 +1430,36 @@ ALTER TABLE memdb.policy ALTER COLUMN policy_id ADD GENERATED ALWAYS AS IDENTITY
     CACHE 1
 );
 
-CREATE TABLE memdb.recall_cache (
+CREATE TABLE memdb.profile (
     tenant_id integer NOT NULL,
-    cache_key bytea NOT NULL,
-    namespace_ids integer[],
-    snapshot pg_snapshot NOT NULL,
-    hits memdb._recall_hit[] NOT NULL,
-    stored_at timestamp with time zone DEFAULT memdb."current_time"() NOT NULL
+    profile_id bigint NOT NULL,
+    namespace_id integer NOT NULL,
+    user_id text NOT NULL,
+    memory_id bigint,
+    due_at timestamp with time zone,
+    attempts smallint DEFAULT 0 NOT NULL,
+    refreshed_at timestamp with time zone
+)
+WITH (fillfactor='70');
+
+COMMENT ON TABLE memdb.profile IS 'Profiles of users: the memory that holds each, and from when on it is to be written anew.';
+
+CREATE TABLE memdb.profile_mark (
+    tenant_id integer NOT NULL,
+    reason_id bigint DEFAULT 0 NOT NULL,
+    belief_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL
 );
 
-COMMENT ON TABLE memdb.recall_cache IS 'What recent recalls found, as ids, by a hash of all they were asked; valid while the snapshot saw every write to their scope.';
+COMMENT ON TABLE memdb.profile_mark IS 'Up to which reason and which correction of a tenant it was seen whose profiles changed.';
 
-COMMENT ON COLUMN memdb.recall_cache.namespace_ids IS 'The namespaces that were searched; null = all of the tenant.';
+ALTER TABLE memdb.profile ALTER COLUMN profile_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME memdb.profile_profile_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 
 CREATE TABLE memdb.recall_default (
     tenant_id integer CONSTRAINT recall_tenant_id_not_null NOT NULL,
@@ -1480,14 +1518,6 @@ CREATE TABLE memdb.role_tenant (
 );
 
 COMMENT ON TABLE memdb.role_tenant IS 'Which database role may see which tenant; namespaces null means all of them, a path also covers the paths below it.';
-
-CREATE TABLE memdb.scope_write (
-    tenant_id integer NOT NULL,
-    namespace_id integer NOT NULL,
-    xid xid8 NOT NULL
-);
-
-COMMENT ON TABLE memdb.scope_write IS 'Which transactions wrote to which namespace (0: to something all of a tenant depend on), for as long as a cached recall may not have seen them.';
 
 ALTER TABLE memdb.session ALTER COLUMN session_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME memdb.session_session_id_seq
@@ -1713,6 +1743,15 @@ ALTER TABLE ONLY memdb.policy
 ALTER TABLE ONLY memdb.premise
     ADD CONSTRAINT premise_pkey PRIMARY KEY (tenant_id, justification_id, ordinal);
 
+ALTER TABLE ONLY memdb.profile_mark
+    ADD CONSTRAINT profile_mark_pkey PRIMARY KEY (tenant_id);
+
+ALTER TABLE ONLY memdb.profile
+    ADD CONSTRAINT profile_pkey PRIMARY KEY (tenant_id, profile_id);
+
+ALTER TABLE ONLY memdb.profile
+    ADD CONSTRAINT profile_user_key UNIQUE (tenant_id, namespace_id, user_id);
+
 ALTER TABLE ONLY memdb.recall_cache
     ADD CONSTRAINT recall_cache_pkey PRIMARY KEY (tenant_id, cache_key);
 
@@ -1896,6 +1935,10 @@ CREATE INDEX model_call_default_tenant_id_recorded_at_idx ON memdb.model_call_de
 CREATE INDEX premise_event_idx ON memdb.premise USING btree (tenant_id, event_id) INCLUDE (conclusion_id, justification_id, supports) WHERE (event_id IS NOT NULL);
 
 CREATE INDEX premise_memory_idx ON memdb.premise USING btree (tenant_id, memory_id) INCLUDE (memory_version, conclusion_id, justification_id, supports) WHERE (memory_id IS NOT NULL);
+
+CREATE INDEX profile_due_idx ON memdb.profile USING btree (tenant_id, due_at) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX profile_memory_idx ON memdb.profile USING btree (tenant_id, memory_id) WHERE (memory_id IS NOT NULL);
 
 CREATE INDEX recall_cache_stored_idx ON memdb.recall_cache USING btree (tenant_id, stored_at);
 
@@ -2093,6 +2136,15 @@ ALTER TABLE ONLY memdb.premise
 
 ALTER TABLE ONLY memdb.premise
     ADD CONSTRAINT premise_memory_fkey FOREIGN KEY (tenant_id, memory_id, memory_version) REFERENCES memdb.memory_version(tenant_id, memory_id, version);
+
+ALTER TABLE ONLY memdb.profile_mark
+    ADD CONSTRAINT profile_mark_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES memdb.tenant(tenant_id);
+
+ALTER TABLE ONLY memdb.profile
+    ADD CONSTRAINT profile_memory_fkey FOREIGN KEY (tenant_id, memory_id) REFERENCES memdb.memory(tenant_id, memory_id) ON DELETE SET NULL (memory_id);
+
+ALTER TABLE ONLY memdb.profile
+    ADD CONSTRAINT profile_namespace_fkey FOREIGN KEY (tenant_id, namespace_id) REFERENCES memdb.namespace(tenant_id, namespace_id);
 
 ALTER TABLE ONLY memdb.rederivation
     ADD CONSTRAINT rederivation_version_fkey FOREIGN KEY (tenant_id, memory_id, version) REFERENCES memdb.memory_version(tenant_id, memory_id, version);
@@ -2310,6 +2362,10 @@ ALTER TABLE memdb.premise ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY premise_operator ON memdb.premise FOR SELECT TO memdb_operator USING (true);
 
+ALTER TABLE memdb.profile ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE memdb.profile_mark ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE memdb.recall ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE memdb.recall_cache ENABLE ROW LEVEL SECURITY;
@@ -2398,6 +2454,8 @@ GRANT SELECT ON TABLE memdb.job TO memdb_operator;
 
 GRANT SELECT ON TABLE memdb.memory_version TO memdb_reader;
 
+GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
+
 GRANT SELECT ON TABLE memdb.review_item TO memdb_reader;
 
 GRANT SELECT ON TABLE memdb.summary TO memdb_operator;
@@ -2413,8 +2471,6 @@ GRANT SELECT ON TABLE memdb.event TO memdb_reader;
 GRANT SELECT ON TABLE memdb.mention TO memdb_operator;
 
 GRANT SELECT ON TABLE memdb.entity TO memdb_reader;
-
-GRANT SELECT ON TABLE memdb.schema_info TO memdb_reader;
 
 GRANT SELECT ON TABLE memdb.extraction TO memdb_operator;
 
@@ -2442,6 +2498,8 @@ GRANT SELECT ON TABLE memdb.topic TO memdb_reader;
 
 GRANT SELECT ON TABLE memdb.assessment TO memdb_reader;
 
+GRANT SELECT ON TABLE memdb.events TO memdb_reader;
+
 GRANT SELECT ON TABLE memdb.open_conflicts TO memdb_reader;
 
 REVOKE ALL ON PROCEDURE memdb.work_off_jobs(IN p_seconds integer) FROM PUBLIC;
@@ -2458,8 +2516,6 @@ GRANT SELECT ON TABLE memdb.cold_file TO memdb_operator;
 GRANT SELECT ON TABLE memdb.entities TO memdb_reader;
 
 GRANT SELECT ON TABLE memdb.entity_alias TO memdb_operator;
-
-GRANT SELECT ON TABLE memdb.events TO memdb_reader;
 
 GRANT SELECT ON TABLE memdb.expiry TO memdb_reader;
 
@@ -2613,6 +2669,21 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _build_graph ()
 -- returns TABLE(label text, kind text, entries bigint); volatile, rows 11; for its owner
 
+-- _cache_is_on ()
+-- returns boolean; stable; for its owner
+
+-- _cache_key (p_namespaces integer[], p_arguments jsonb)
+-- returns bytea; stable; for its owner
+
+-- _cache_watches ()
+-- returns TABLE(name text, is_tenant_wide boolean); immutable, rows 20; for its owner
+
+-- _cached_candidates (p_tenant integer, p_query text, p_vector real[], p_namespaces text[], p_user text, p_agent text, p_session text, p_types text[], p_k integer, p_legs text[], p_hops integer, p_include text[], p_belief_at timestamp with time zone, p_world_at timestamp with time zone, p_budget_ms integer, p_tiers text[], p_from timestamp with time zone, p_to timestamp with time zone, p_entities text[], p_topic bigint, p_metadata jsonb, p_expand text, p_offset integer)
+-- returns TABLE(memory_id bigint, version integer, event_id bigint, score real, legs jsonb); volatile, security definer, rows 10; for memdb_reader
+
+-- _cached_hits (p_tenant integer, p_key bytea)
+-- returns memdb._recall_hit[]; stable; for its owner
+
 -- _caller ()
 -- returns name; stable; for memdb_reader
 
@@ -2723,6 +2794,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- _closeness_weight (p_query text)
 -- returns double precision; immutable; for its owner
+
+-- _cold_stub (p_text text, p_summary text)
+-- returns text; immutable; for its owner
 
 -- _collapse (p_tenant integer, p_model integer, p_hits memdb._recall_hit[], p_k integer)
 -- returns SETOF memdb._recall_hit; stable, rows 10; for its owner
@@ -3267,6 +3341,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _mark_graph (p_value text)
 -- returns void; volatile; for its owner
 
+-- _mark_profiles (p_tenant integer, p_limit integer, p_now timestamp with time zone)
+-- returns boolean; volatile; for its owner
+
 -- _match_flaw (p_match jsonb)
 -- returns text; immutable; for memdb_reader
 
@@ -3351,7 +3428,7 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _nearest_cold (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_model integer, p_vector halfvec, p_limit integer, p_also memdb._recall_filter DEFAULT NULL::memdb._recall_filter)
 -- returns TABLE(memory_id bigint, version integer, similarity double precision); stable, rows 50; for its owner
 
--- _nearest_exact (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_model integer, p_vector halfvec, p_limit integer, p_also memdb._recall_filter DEFAULT NULL::memdb._recall_filter)
+-- _nearest_exact (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_model integer, p_vector halfvec, p_limit integer, p_also memdb._recall_filter DEFAULT NULL::memdb._recall_filter, p_statuses text[] DEFAULT NULL::text[])
 -- returns TABLE(memory_id bigint, version integer, similarity double precision); stable, rows 50; for its owner
 
 -- _nearest_indexed (p_tenant integer, p_namespaces integer[], p_user text, p_types text[], p_model integer, p_vector halfvec, p_indexes integer[], p_limit integer, p_also memdb._recall_filter DEFAULT NULL::memdb._recall_filter)
@@ -3391,10 +3468,13 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- returns text; volatile; for its owner
 
 -- _note_loosened (p_tenant integer, p_now timestamp with time zone)
--- returns boolean; volatile; for its owner
+-- returns bigint; volatile; for its owner
 
 -- _note_uses (p_tenant integer, p_memory_ids bigint[], p_uses integer, p_now timestamp with time zone)
 -- returns void; volatile; for its owner
+
+-- _note_write ()
+-- returns trigger; volatile, security definer; for its owner
 
 -- _note_written (p_tenant integer, p_sources memdb._memory_source[], p_places memdb._memory_place[], p_now timestamp with time zone)
 -- returns void; volatile; for its owner
@@ -3467,6 +3547,15 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- _presence (p_length double precision, p_mean double precision)
 -- returns double precision; immutable; for its owner
+
+-- _profile_ids (p_tenant integer, p_namespaces text[], p_user text, p_limit integer)
+-- returns TABLE(section text, place integer, memory_id bigint, version integer, strength double precision); stable, security definer, rows 20; for memdb_reader
+
+-- _profile_lines (p_tenant integer, p_namespaces integer[], p_user text, p_limit integer, p_now timestamp with time zone)
+-- returns TABLE(section text, place integer, memory_id bigint, version integer, namespace_id integer, strength double precision, text text); stable, rows 20; for its owner
+
+-- _profile_section (p_type text, p_text text)
+-- returns text; immutable; for its owner
 
 -- _promoted_tier (p_life jsonb, p_tier text, p_uses bigint)
 -- returns text; immutable; for its owner
@@ -3612,6 +3701,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _revive (p_tenant integer, p_memory_ids bigint[])
 -- returns void; volatile; for its owner
 
+-- _reword (p_tenant integer, p_lines jsonb, p_file bigint)
+-- returns bigint; volatile; for its owner
+
 -- _ring_member (p_tenant integer, p_memory_ids bigint[])
 -- returns bigint; stable; for its owner
 
@@ -3668,6 +3760,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- _shown_text (p_text text, p_input jsonb, p_output jsonb)
 -- returns text; immutable; for memdb_reader
+
+-- _sieved_matches (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_query tsquery, p_terms text[], p_idf double precision[], p_mean double precision, p_limit integer, p_also memdb._recall_filter, OUT memory_ids bigint[], OUT scores double precision[])
+-- returns record; stable; for its owner
 
 -- _small_number (p_text text)
 -- returns integer; immutable; for its owner
@@ -3891,6 +3986,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- add_premises (p_tenant integer, p_justification bigint, p_sources jsonb)
 -- returns SETOF memdb._truth_change; volatile, security definer, rows 100; for memdb_writer
 
+-- admit_role (p_role name, p_can_write boolean DEFAULT false)
+-- returns boolean; volatile; for memdb_operator
+
 -- append_events (p_tenant integer, p_events jsonb)
 -- returns TABLE(ordinal integer, event_id bigint, session_id bigint, sequence integer, is_new boolean); volatile, security definer, rows 100; for memdb_writer
 
@@ -3915,6 +4013,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- build_context (p_tenant integer, p_query text, p_vector real[] DEFAULT NULL::real[], p_namespaces text[] DEFAULT NULL::text[], p_user text DEFAULT NULL::text, p_agent text DEFAULT NULL::text, p_session text DEFAULT NULL::text, p_types text[] DEFAULT NULL::text[], p_k integer DEFAULT 50, p_include text[] DEFAULT NULL::text[], p_token_budget integer DEFAULT 2000, p_tokens_per_character real DEFAULT NULL::real, p_log boolean DEFAULT true, p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone)
 -- returns TABLE(context text, tokens integer, items jsonb, recall_id bigint); volatile, rows 1; for memdb_reader
 
+-- check_chains (p_tenant integer, p_memory_ids bigint[])
+-- returns TABLE(memory_id bigint, is_complete boolean, has_hidden boolean, depth integer, events bigint); stable, rows 10; for memdb_reader
+
 -- check_consistency (p_tenant integer, p_repair boolean DEFAULT false)
 -- returns TABLE(problem text, found bigint, repaired bigint, examples bigint[], remedy text); volatile, security definer, rows 20; for memdb_operator
 
@@ -3929,6 +4030,12 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- close_request (p_tenant integer, p_key bigint, p_request text, p_action text, p_detail jsonb DEFAULT '{}'::jsonb, p_idempotency_key text DEFAULT NULL::text, p_request_hash bytea DEFAULT NULL::bytea)
 -- returns void; volatile, security definer; for memdb_writer
+
+-- cold_files (p_tenant integer)
+-- returns TABLE(file_id bigint, namespace text, month date, name text, sha256 text, bytes bigint, versions bigint, has_erased boolean); stable, security definer, rows 20; for memdb_operator
+
+-- cold_versions (p_tenant integer, p_memory_ids bigint[] DEFAULT NULL::bigint[], p_file bigint DEFAULT NULL::bigint)
+-- returns TABLE(memory_id bigint, version integer, hash text, file_id bigint, name text, sha256 text); stable, security definer, rows 20; for memdb_reader
 
 -- complete_events (p_tenant integer, p_worker text, p_event_ids bigint[])
 -- returns integer; volatile, security definer; for memdb_writer
@@ -3966,6 +4073,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- drop_embedding_model (p_tenant integer, p_model text, p_limit integer DEFAULT 10000)
 -- returns integer; volatile, security definer; for memdb_operator
 
+-- due_profiles (p_tenant integer, p_limit integer DEFAULT 20, p_lease_seconds integer DEFAULT 300)
+-- returns TABLE(namespace text, user_id text, attempts integer); volatile, security definer, rows 20; for memdb_writer
+
 -- due_summaries (p_tenant integer, p_limit integer DEFAULT 20, p_lease_seconds integer DEFAULT 300)
 -- returns TABLE(namespace text, session text, user_id text, reason text, memory_id bigint, version integer, attempts integer); volatile, security definer, rows 20; for memdb_writer
 
@@ -3995,6 +4105,12 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- explain_writing (p_tenant integer, p_event bigint DEFAULT NULL::bigint, p_memory bigint DEFAULT NULL::bigint)
 -- returns TABLE(assessment_id bigint, event_id bigint, quote text, outcome text, reason text, importance real, components jsonb, confidence real, memory_id bigint, version integer, recorded_at timestamp with time zone); stable, rows 10; for memdb_reader
+
+-- export_cold (p_tenant integer, p_namespace text, p_month date, p_after bigint DEFAULT 0, p_limit integer DEFAULT 5000)
+-- returns TABLE(memory_id bigint, version integer, line jsonb); stable, security definer, rows 1000; for memdb_operator
+
+-- export_memories (p_tenant integer, p_namespaces text[] DEFAULT NULL::text[], p_after bigint DEFAULT 0, p_limit integer DEFAULT 500)
+-- returns TABLE(memory_id bigint, item jsonb); stable, rows 500; for memdb_reader
 
 -- export_prov (p_tenant integer, p_memory bigint DEFAULT NULL::bigint, p_session text DEFAULT NULL::text, p_namespace text DEFAULT 'default'::text, p_max_depth integer DEFAULT 20)
 -- returns jsonb; stable; for memdb_reader
@@ -4080,6 +4196,12 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- list_embedding_models (p_tenant integer)
 -- returns TABLE(model_id integer, name text, dimensions integer, state text, fingerprint text); stable, rows 2; for memdb_reader
 
+-- list_events (p_tenant integer, p_namespaces text[] DEFAULT NULL::text[], p_after bigint DEFAULT 0, p_limit integer DEFAULT 1000)
+-- returns SETOF memdb.events; stable, rows 1000; for memdb_reader
+
+-- list_golden_queries (p_tenant integer, p_namespaces text[] DEFAULT NULL::text[])
+-- returns TABLE(golden_id bigint, namespace text, query text, memory_ids bigint[], k integer, found integer, asked_at timestamp with time zone); stable, security definer, rows 50; for memdb_reader
+
 -- list_item_namespaces (p_tenant integer, p_prefix text DEFAULT NULL::text, p_match jsonb DEFAULT '[]'::jsonb, p_filter jsonb DEFAULT '[]'::jsonb, p_depth integer DEFAULT NULL::integer, p_limit integer DEFAULT 100, p_offset integer DEFAULT 0)
 -- returns TABLE(path text); stable, rows 100; for memdb_reader
 
@@ -4092,6 +4214,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- list_memories (p_tenant integer, p_namespaces text[] DEFAULT NULL::text[], p_user text DEFAULT NULL::text, p_types text[] DEFAULT NULL::text[], p_statuses text[] DEFAULT '{active}'::text[], p_after bigint DEFAULT NULL::bigint, p_limit integer DEFAULT 50, p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone)
 -- returns SETOF memdb.memories; stable, rows 50; for memdb_reader
 
+-- list_roles (p_tenant integer)
+-- returns TABLE(role_name text, can_write boolean, namespaces text[], is_admitted boolean); stable, security definer, rows 10; for memdb_operator
+
 -- list_session_events (p_tenant integer, p_session text, p_namespace text DEFAULT 'default'::text, p_limit integer DEFAULT 1000, p_before integer DEFAULT NULL::integer)
 -- returns TABLE(event_id bigint, sequence integer, kind text, text text, input jsonb, output jsonb, speaker text, metadata jsonb, occurred_at timestamp with time zone); stable, rows 100; for memdb_reader
 
@@ -4100,6 +4225,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- mark_used (p_tenant integer, p_recall_id bigint, p_memory_ids bigint[])
 -- returns integer; volatile, security definer; for memdb_reader
+
+-- measure_use (p_tenant integer, p_namespaces text[] DEFAULT NULL::text[], p_days integer DEFAULT 90)
+-- returns TABLE(recalls bigint, marked bigint, returned bigint, used bigint); stable, security definer, rows 1; for memdb_reader
 
 -- memory_as_of (p_tenant integer, p_memory bigint, p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone)
 -- returns SETOF memdb.memories; stable, rows 1; for memdb_reader
@@ -4170,14 +4298,23 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- record_model_call (p_tenant integer, p_call bigint, p_outcome text, p_tokens_in integer DEFAULT NULL::integer, p_tokens_out integer DEFAULT NULL::integer, p_latency_ms real DEFAULT NULL::real, p_response text DEFAULT NULL::text, p_error text DEFAULT NULL::text)
 -- returns boolean; volatile, security definer; for memdb_writer
 
+-- record_profile (p_tenant integer, p_namespace text, p_user text, p_text text DEFAULT NULL::text, p_sources jsonb DEFAULT NULL::jsonb, p_model text DEFAULT NULL::text)
+-- returns TABLE(memory_id bigint, version integer, outcome text); volatile, security definer, rows 1; for memdb_writer
+
 -- record_summary (p_tenant integer, p_namespace text, p_session text DEFAULT NULL::text, p_user text DEFAULT NULL::text, p_text text DEFAULT NULL::text, p_sources jsonb DEFAULT NULL::jsonb, p_model text DEFAULT NULL::text)
 -- returns TABLE(memory_id bigint, version integer, outcome text); volatile, security definer, rows 1; for memdb_writer
 
 -- rederivation_material (p_tenant integer, p_memory bigint)
 -- returns TABLE(state text, event_id bigint, memory_id bigint, version integer, text text, before text, speaker text, occurred_at timestamp with time zone); stable, security definer, rows 5; for memdb_writer
 
+-- refresh_profiles (p_tenant integer, p_limit integer DEFAULT 100)
+-- returns bigint; volatile, security definer; for memdb_writer
+
 -- refresh_topics (p_tenant integer, p_limit integer DEFAULT 500)
 -- returns integer; volatile, security definer; for memdb_writer
+
+-- register_cold_file (p_tenant integer, p_namespace text, p_month date, p_name text, p_sha256 text, p_bytes bigint, p_versions jsonb)
+-- returns TABLE(file_id bigint, versions bigint); volatile, security definer, rows 1; for memdb_operator
 
 -- register_embedding_model (p_tenant integer, p_name text, p_dimensions integer, p_fingerprint text DEFAULT NULL::text)
 -- returns TABLE(model_id integer, state text, is_new boolean); volatile, security definer, rows 1; for memdb_writer
@@ -4191,6 +4328,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- reopen_review (p_tenant integer, p_review bigint, p_reason text DEFAULT NULL::text)
 -- returns SETOF memdb._truth_change; volatile, security definer, rows 10; for memdb_writer
 
+-- replace_cold_file (p_tenant integer, p_file bigint, p_name text DEFAULT NULL::text, p_sha256 text DEFAULT NULL::text, p_bytes bigint DEFAULT NULL::bigint)
+-- returns boolean; volatile, security definer; for memdb_operator
+
 -- replay_session (p_tenant integer, p_session text, p_namespace text DEFAULT 'default'::text, p_after integer DEFAULT 0, p_limit integer DEFAULT 1000, p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone)
 -- returns TABLE(sequence integer, depth integer, event_id bigint, parent_event_id bigint, kind text, status text, text text, input jsonb, output jsonb, speaker text, user_id text, agent_id text, occurred_at timestamp with time zone, memories jsonb); stable, rows 100; for memdb_reader
 
@@ -4202,6 +4342,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- restore_archived (p_tenant integer, p_memory_ids bigint[])
 -- returns integer; volatile, security definer; for memdb_writer
+
+-- restore_cold (p_tenant integer, p_file bigint, p_lines jsonb)
+-- returns bigint; volatile, security definer; for memdb_operator
 
 -- restore_event (p_tenant integer, p_event bigint, p_reason text DEFAULT NULL::text, p_dry_run boolean DEFAULT false)
 -- returns SETOF memdb._truth_change; volatile, security definer, rows 100; for memdb_writer
@@ -4227,6 +4370,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- revoke_api_key (p_tenant integer, p_key bigint)
 -- returns boolean; volatile, security definer; for memdb_operator
 
+-- revoke_role (p_tenant integer, p_role name)
+-- returns boolean; volatile, security definer; for memdb_operator
+
 -- rollback_memory (p_tenant integer, p_memory bigint, p_expected_version integer, p_to_version integer, p_reason text DEFAULT NULL::text)
 -- returns TABLE(memory_id bigint, version integer, outcome text, fallen bigint); volatile, security definer, rows 1; for memdb_writer
 
@@ -4235,6 +4381,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- run_due_jobs (p_tenant integer DEFAULT NULL::integer, p_worker text DEFAULT NULL::text)
 -- returns TABLE(tenant_id integer, name text, outcome text, remaining bigint, elapsed_ms real, note text); volatile, security definer, rows 1; for memdb_writer
+
+-- sample_queries (p_tenant integer, p_namespace text DEFAULT 'default'::text, p_limit integer DEFAULT 50, p_days integer DEFAULT 90, p_seed integer DEFAULT 0)
+-- returns TABLE(query text, asked bigint, last_asked_at timestamp with time zone, is_golden boolean); stable, security definer, rows 50; for memdb_operator
 
 -- schedule_cron ()
 -- returns void; volatile; for memdb_operator
@@ -4278,6 +4427,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- switch_graph (p_on boolean)
 -- returns boolean; volatile; for memdb_operator
 
+-- switch_recall_cache (p_on boolean)
+-- returns boolean; volatile, security definer; for memdb_operator
+
 -- table_fingerprints (p_contents boolean DEFAULT false)
 -- returns TABLE(table_name text, table_rows bigint, content_sum numeric); stable, security definer, rows 60; for memdb_operator
 
@@ -4287,8 +4439,14 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- trace_memory (p_tenant integer, p_memory bigint, p_direction text DEFAULT 'up'::text, p_max_depth integer DEFAULT 10, p_kinds text[] DEFAULT NULL::text[], p_relations text[] DEFAULT '{derived_from,premise,cause}'::text[], p_limit integer DEFAULT 1000, p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone)
 -- returns TABLE(depth integer, direction text, from_id bigint, relation text, supports boolean, source text, event_id bigint, memory_id bigint, version integer, kind_or_type text, status text, text text, quote text, speaker text, session text, occurred_at timestamp with time zone); stable, rows 100; for memdb_reader
 
+-- trim_recall_cache (p_tenant integer, p_limit integer DEFAULT 10000)
+-- returns integer; volatile, security definer; for memdb_writer
+
 -- unschedule_cron ()
 -- returns void; volatile; for memdb_operator
+
+-- user_profile (p_tenant integer, p_user text, p_namespaces text[] DEFAULT NULL::text[], p_limit integer DEFAULT 10)
+-- returns TABLE(section text, memory_id bigint, version integer, namespace text, type text, text text, importance real, strength double precision, is_pinned boolean, occurred_at timestamp with time zone, sources jsonb); stable, rows 20; for memdb_reader
 
 -- vacuum_plan ()
 -- returns TABLE(name text, dead_rows bigint, is_after_forgetting boolean, statement text); stable, security definer, rows 5; for memdb_operator
