@@ -76,7 +76,20 @@ $(CONFORMANCE)/.done: requirements/conformance.txt pyproject.toml $(VENV)/.tools
 .PHONY: conformance
 conformance: $(CONFORMANCE)/.done ## Check the adapters beside their frameworks, and run the suites of others
 	$(CONFORMANCE)/bin/pyright -p tests/adapters/pyright.json
-	MEMDB_CONFORMANCE=1 $(CONFORMANCE)/bin/python -m pytest tests/adapters $(PYTEST_ARGS)
+	MEMDB_CONFORMANCE=1 $(CONFORMANCE)/bin/python -m pytest tests/adapters tests/contract/test_docs.py $(PYTEST_ARGS)
+
+DOCS := .venv-docs
+
+$(DOCS)/.done: requirements/docs.txt pyproject.toml $(VENV)/.tools
+	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	$(UV) pip install --quiet --python $(DOCS)/bin/python --require-hashes -r $<
+	$(UV) pip install --quiet --python $(DOCS)/bin/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.PHONY: docs
+docs: $(DOCS)/.done ## Build the documentation into build/site
+	$(DOCS)/bin/python -m tests.contract.docs_site build/docs
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict -f build/docs/mkdocs.yml
 
 .PHONY: lint
 lint: $(VENV)/.dev ## Check style, formatting and types
@@ -105,3 +118,5 @@ requirements: $(VENV)/.tools ## Pin the newest allowed releases into requirement
 	  -c requirements/runtime.txt -o requirements/dev.txt
 	$(COMPILE) --upgrade pyproject.toml --extra dev --extra embedded --extra local --extra server \
 	  --extra conformance -o requirements/conformance.txt
+	$(COMPILE) --upgrade pyproject.toml --extra docs --extra server -c requirements/runtime.txt \
+	  -o requirements/docs.txt
