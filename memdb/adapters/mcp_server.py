@@ -278,7 +278,7 @@ def _add_writing(server: MCPServer, client_of: ClientOf) -> None:
             str | None, Field(description="What the call before returned: carries it out.")
         ] = None,
         for_good: Annotated[
-            bool, Field(description="Delete it from the database, history and all; operators only.")
+            bool, Field(description="Erase it for good, history and all; operators only.")
         ] = False,
         reason: str | None = None,
     ) -> CallToolResult:
