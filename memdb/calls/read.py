@@ -98,6 +98,13 @@ def build_context(
     log: bool = True,
     as_of_belief: datetime | None = None,
     as_of_world: datetime | None = None,
+    budget_ms: int | None = None,
+    tiers: Sequence[str] | None = None,
+    from_: datetime | None = None,
+    to: datetime | None = None,
+    entities: Sequence[str] | None = None,
+    topic: int | None = None,
+    metadata: Item | None = None,
 ) -> Call[t.ContextRow]:
     """Return what a model should know to answer a question, within a token budget."""
     return call(
@@ -117,6 +124,8 @@ def build_context(
         arg("tokens_per_character", "real", tokens_per_character),
         arg("log", "boolean", log),
         *_as_of(as_of_belief, as_of_world),
+        arg("budget_ms", "integer", budget_ms),
+        *_filters(tiers, from_, to, entities, topic, metadata),
     )
 
 

@@ -37,6 +37,13 @@ def context(
     log_recall: bool = True,
     as_of_belief: datetime | None = None,
     as_of_world: datetime | None = None,
+    budget_ms: int | None = None,
+    tiers: Sequence[str] | None = None,
+    from_: datetime | None = None,
+    to: datetime | None = None,
+    entities: Sequence[str] | None = None,
+    topic: int | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> Operation[Context]:
     """Return what a model should know to answer a question, as one text with citations.
 
@@ -49,7 +56,8 @@ def context(
         tokens_per_character: of your model; default: an estimate by script.
         k: of how many hits the text is packed.
         vector, namespaces, user, agent, session, types, include, log_recall, as_of_belief,
-            as_of_world: as for `recall`.
+            as_of_world, budget_ms, tiers, from_, to, entities, topic, metadata: as for `recall`;
+            the budget is that of the database alone.
 
     Raises: as `recall`.
     """
@@ -75,6 +83,13 @@ def context(
             log=log_recall,
             as_of_belief=as_of_belief,
             as_of_world=as_of_world,
+            budget_ms=budget_ms,
+            tiers=tiers,
+            from_=from_,
+            to=to,
+            entities=entities,
+            topic=topic,
+            metadata=metadata,
         )
 
     try:

@@ -82,12 +82,51 @@ begin
 end $$;
 comment on function memdb._cut_line (text, text, integer, real) is 'A hit cut so that its line has at most some tokens; null where not even its head fits.';
 
+-- _topics_of: the topics some memories belong to, with the words that name them.
+create or replace function memdb._topics_of (p_tenant integer, p_memory_ids bigint[])
+  returns table (memory_id bigint, heading text)
+  language plpgsql stable security definer rows 20
+  set search_path = pg_catalog, memdb, pg_temp
+as $$
+begin
+  perform memdb._authorize(p_tenant, false);
+  return query
+    select m.memory_id, 'Topic ' || memdb._quoted(t.label) || ':'
+      from memdb.memory_topic m
+      join memdb.topic t on t.tenant_id = p_tenant and t.topic_id = m.topic_id
+     where m.tenant_id = p_tenant and m.memory_id = any (p_memory_ids);
+end $$;
+comment on function memdb._topics_of (integer, bigint[]) is 'The topics some memories belong to, with the words that name them.';
+
+-- _group_lines: lines in groups under their headings, a group where its best line would stand.
+--
+-- p_lines: [{line, heading}], best first; a heading that only one line has is left out, and what has
+-- none is under "Other:" unless there is nothing else.
+create or replace function memdb._group_lines (p_lines jsonb)
+  returns text
+  language sql immutable parallel safe
+begin atomic
+  with line as (
+    select l.line ->> 'line' as text, l.place,
+           case when count(*) over (partition by l.line ->> 'heading') > 1 then l.line ->> 'heading' end as heading
+      from jsonb_array_elements(p_lines) with ordinality l (line, place)
+  ), grouped as (
+    select l.heading, min(l.place) as place, string_agg(l.text, E'\n' order by l.place) as lines,
+           bool_or(l.heading is not null) over () as has_groups
+      from (select l.*, coalesce(l.heading, '') as key from line l) l
+     group by l.key, l.heading)
+  select string_agg(case when g.has_groups then coalesce(g.heading, 'Other:') || E'\n' else '' end || g.lines, E'\n' order by g.place)
+    from grouped g;
+end;
+comment on function memdb._group_lines (jsonb) is 'Lines in groups under their headings, a group where its best line would stand.';
+
 -- build_context: what a model should know to answer a question, as one text within a token budget, with citations.
 --
 -- Arguments as in recall, which finds the hits (p_k of them, 1 to 1,000; not all fit).
 -- p_token_budget: 64 to 1,000,000, for the whole text. Tokens are an estimate (one for a character
 -- of Chinese and its like, a quarter for others); or p_tokens_per_character of your own model.
 -- Best first; a hit that no longer fits is left out for smaller ones behind it, the very best is cut.
+-- Hits of one topic stand together, under its name.
 --
 -- Returns one row. context: between two marks made from its own hash, a line a hit, with its words
 -- as a string of JSON: no memory can end its line or the fence, or forge a marker. [m12] is memory
@@ -112,7 +151,14 @@ create or replace function memdb.build_context (
   p_tokens_per_character real        default null,
   p_log                  boolean     default true,
   p_as_of_belief         timestamptz default null,
-  p_as_of_world          timestamptz default null
+  p_as_of_world          timestamptz default null,
+  p_budget_ms            integer     default null,
+  p_tiers                text[]      default null,
+  p_from                 timestamptz default null,
+  p_to                   timestamptz default null,
+  p_entities             text[]      default null,
+  p_topic                bigint      default null,
+  p_metadata             jsonb       default null
 )
   returns table (context text, tokens integer, items jsonb, recall_id bigint)
   language plpgsql volatile rows 1
@@ -123,9 +169,12 @@ declare
   v_left integer;
   v_hits jsonb;
   v_hit  record;
+  v_head integer;
   v_cost integer;
-  v_body text := c_head;
+  v_body text;
   v_mark text;
+  v_rows jsonb := '[]';
+  v_seen text[] := '{}';
 begin
   perform memdb._authorize(p_tenant, false);
   if p_token_budget between 64 and 1000000 is not true or p_tokens_per_character <= 0 or p_tokens_per_character > 100 then
@@ -137,21 +186,27 @@ begin
           - memdb._count_context(format(E'<memories %s>\n%s\n</memories %1$s>', repeat('0', 12), c_head), p_tokens_per_character);
   select coalesce(jsonb_agg(to_jsonb(r) order by r.rank), '[]') into v_hits
     from memdb.recall(p_tenant, p_query, p_vector, p_namespaces, p_user, p_agent, p_session, p_types, p_k, null, 1, p_include,
-                      p_log, p_as_of_belief, p_as_of_world) r;
+                      p_log, p_as_of_belief, p_as_of_world, p_budget_ms, p_tiers, p_from, p_to, p_entities, p_topic, p_metadata) r;
   recall_id := (v_hits -> 0 ->> 'recall_id')::bigint;
   for v_hit in
-    select h.*, l.marker, false as is_cut, c.markers as conflicts,
+    select h.*, l.marker, false as is_cut, c.markers as conflicts, t.heading,
            memdb._context_line(l.marker, h.type, h.occurred_at, h.status, c.markers, h.sources -> 0 ->> 'speaker', h.text) as line
       from jsonb_to_recordset(v_hits) h (rank integer, memory_id bigint, version integer, event_id bigint, score real, text text,
                                          type text, status text, occurred_at timestamptz, sources jsonb)
       cross join lateral (select coalesce('m' || h.memory_id, 'e' || h.event_id)) l (marker)
       left join memdb._conflicting(p_tenant, array(select (i.hit ->> 'memory_id')::bigint
                                                      from jsonb_array_elements(v_hits) i (hit))) c on c.memory_id = h.memory_id
+      left join memdb._topics_of(p_tenant, array(select (i.hit ->> 'memory_id')::bigint
+                                                   from jsonb_array_elements(v_hits) i (hit))) t on t.memory_id = h.memory_id
      order by h.rank
   loop
+    -- Room for the heading is taken with the first hit below it, though a topic of one hit gets none.
+    v_head := case when coalesce(v_hit.heading, '') = any (v_seen) then 0
+                   else memdb._count_context(coalesce(v_hit.heading, 'Other:') || E'\n', p_tokens_per_character) end;
     v_cost := memdb._count_context(v_hit.line || E'\n', p_tokens_per_character);
-    if v_cost > v_left then
+    if v_head + v_cost > v_left then
       continue when items <> '[]';
+      v_head := 0;
       v_hit.text := memdb._cut_line(v_hit.line, v_hit.text, v_left, p_tokens_per_character);
       continue when v_hit.text is null;
       v_hit.is_cut := true;
@@ -159,18 +214,20 @@ begin
         v_hit.sources -> 0 ->> 'speaker', v_hit.text);
       v_cost := memdb._count_context(v_hit.line || E'\n', p_tokens_per_character);
     end if;
-    v_left := v_left - v_cost;
-    v_body := v_body || E'\n' || v_hit.line;
+    v_left := v_left - v_head - v_cost;
+    v_seen := case when v_head > 0 then v_seen || coalesce(v_hit.heading, '') else v_seen end;
+    v_rows := v_rows || jsonb_build_object('line', v_hit.line, 'heading', v_hit.heading);
     items := items || jsonb_build_object('marker', v_hit.marker, 'memory_id', v_hit.memory_id, 'version', v_hit.version,
       'event_id', v_hit.event_id, 'text', v_hit.text, 'status', v_hit.status, 'score', v_hit.score, 'tokens', v_cost,
       'is_cut', v_hit.is_cut, 'conflicts', coalesce(to_jsonb(v_hit.conflicts), '[]'), 'sources', v_hit.sources);
   end loop;
+  v_body := c_head || E'\n' || memdb._group_lines(v_rows);
   v_mark := left(encode(sha256(convert_to(v_body, 'utf8')), 'hex'), 12);
   context := case when items = '[]' then '' else format(E'<memories %s>\n%s\n</memories %1$s>', v_mark, v_body) end;
   tokens := case when items = '[]' then 0 else memdb._count_context(context, p_tokens_per_character) end;
   return next;
 end $$;
-comment on function memdb.build_context (integer, text, real[], text[], text, text, text, text[], integer, text[], integer, real, boolean, timestamptz, timestamptz) is 'What a model should know to answer a question, as one text within a token budget, with citations.';
+comment on function memdb.build_context (integer, text, real[], text[], text, text, text, text[], integer, text[], integer, real, boolean, timestamptz, timestamptz, integer, text[], timestamptz, timestamptz, text[], bigint, jsonb) is 'What a model should know to answer a question, as one text within a token budget, with citations.';
 
 -- mark_used: note which of the memories of a recall an answer made use of.
 --

@@ -46,7 +46,7 @@ begin
         ('_grants', 'memdb_reader'), ('bound_tenants', 'memdb_reader'), ('bound_namespaces', 'memdb_reader'),
         -- called as the reader or writer by functions that run with the caller's rights
         ('_authorize', 'memdb_reader'), ('_caller', 'memdb_reader'), ('_claim_embeddings', 'memdb_writer'),
-        ('_conflicting', 'memdb_reader'), ('_context_line', 'memdb_reader'), ('_count_context', 'memdb_reader'),
+        ('_conflicting', 'memdb_reader'), ('_group_lines', 'memdb_reader'), ('_topics_of', 'memdb_reader'), ('_context_line', 'memdb_reader'), ('_count_context', 'memdb_reader'),
         ('_cut_line', 'memdb_reader'), ('_quoted', 'memdb_reader'),
         ('_cut_tokens', 'memdb_reader'), ('_estimate_tokens', 'memdb_reader'), ('_facts_before', 'memdb_reader'),
         ('_named_session', 'memdb_reader'), ('_first_turn', 'memdb_reader'), ('_last_turns', 'memdb_reader'),

@@ -175,6 +175,58 @@ def test_a_cut_line_is_within_every_budget(world, ratio):
         assert found.tokens <= budget
 
 
+def topic_of(world: World, label: str, memories: list[int]) -> int:
+    """Put memories into a topic, as refresh_topics does."""
+    (topic,) = world.db.execute(
+        "insert into memdb.topic (tenant_id, namespace_id, label)"
+        " select %s, m.namespace_id, %s from memdb.memory m where m.memory_id = %s"
+        " returning topic_id",
+        [world.tenant, label, memories[0]],
+    ).fetchone()
+    world.db.execute(
+        "insert into memdb.memory_topic (tenant_id, memory_id, version, topic_id, namespace_id)"
+        " select m.tenant_id, m.memory_id, m.version, %s, m.namespace_id"
+        " from memdb.memory m where m.memory_id = any (%s)",
+        [topic, memories],
+    )
+    return topic
+
+
+def test_hits_of_a_topic_stand_together_under_its_name(world):
+    texts = ["kettle one 水壶", "kettle two, of copper", "kettle three, with a lid", "a kettle"]
+    ids = [remember(world, text) for text in texts]
+    plain = lines(build(world, "kettle").context)
+    topic_of(world, 'Copper "水壶"', ids[1:3])
+    body = lines(build(world, "kettle").context)
+    assert sorted(body) == sorted([*plain, 'Topic "Copper \\"水壶\\"":', "Other:"])
+    head = body.index('Topic "Copper \\"水壶\\"":')
+    assert {words(line) for line in body[head + 1 : head + 3]} == set(texts[1:3])
+
+
+def test_a_topic_of_one_hit_needs_no_name(world):
+    ids = [remember(world, text) for text in ("kettle one", "kettle two, of copper")]
+    topic_of(world, "Copper", ids[1:])
+    assert len(lines(build(world, "kettle").context)) == 2
+
+
+@pytest.mark.parametrize("ratio", [None, 0.5, 3.0])
+def test_names_of_topics_are_within_the_budget(world, ratio):
+    ids = [remember(world, f"kettle {n} of kind {n * 7}") for n in range(12)]
+    for n in range(0, 12, 2):
+        topic_of(world, f"kind 种类 {n}", ids[n : n + 2])
+    for budget in range(150, 900, 50):
+        found = build(world, "kettle", token_budget=budget, tokens_per_character=ratio, log=False)
+        assert found.tokens <= budget
+
+
+def test_a_context_is_filtered_as_recall_is(world):
+    ids = [remember(world, text) for text in ("kettle one", "kettle two, of copper")]
+    topic = topic_of(world, "Copper", ids[1:])
+    (item,) = build(world, "kettle", topic=topic).items
+    assert item["memory_id"] == ids[1]
+    assert build(world, "kettle", tiers=["working"]).items == []
+
+
 def test_small_hits_fill_what_large_ones_leave(world):
     remember(world, "kettle kettle kettle " + "word " * 50, importance=10)
     remember(world, "kettle " + "other " * 400)

@@ -1,0 +1,6 @@
+-- 0019_context_filters: build_context takes the filters and the budget of recall.
+--
+-- A function with further arguments would stand beside the old one; it is made anew from its file.
+
+drop function if exists memdb.build_context(
+  integer, text, real[], text[], text, text, text, text[], integer, text[], integer, real, boolean, timestamptz, timestamptz);
