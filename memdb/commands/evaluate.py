@@ -275,7 +275,10 @@ def _show_differences(found: Comparison) -> None:
     for one in found.differences:
         if one.verdict != "same":
             style = "ok" if one.verdict == "better" else "warn"
-            line = f"{one.a.rank or '-'} → {one.b.rank or '-'}  {one_line(one.a.query, 200)}"
+            recall = [f"{each.scores['recall']:.0%}" for each in (one.a, one.b)]
+            ranks = f"{one.a.rank or '-'} → {one.b.rank or '-'}"
+            change = f"first right hit {ranks}, recall {' → '.join(recall)}"
+            line = f"{one_line(one.a.query, 200)}  ({change})"
             hang(out, Text(one.verdict, style), line, 8)
     counts = ", ".join(f"{found.count(name)} {name}" for name in ("better", "worse", "same"))
     note(f"B against A: {counts}; sign test p = {found.p_value:.3f}")

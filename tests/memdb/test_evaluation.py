@@ -189,6 +189,8 @@ def test_two_configurations_are_compared(run: Run, tmp_path: Path) -> None:
     assert (figures["better"], figures["worse"], figures["same"]) == (2, 0, 0)
     assert figures["difference"]["recall"] == 1
     assert 'class="better"' in page.read_text("utf-8")
-    assert "2 better" in run(*line).stderr
+    shown = run(*line)
+    assert "2 better" in shown.stderr
+    assert "谁对花生过敏？  (first right hit - → 1, recall 0% → 100%)" in shown.stdout
     bad = run("compare", "--a", "k=0", "--b", "k=1")
     assert bad.exit_code == 1 and "Traceback" not in bad.output
