@@ -62,8 +62,13 @@ api-fuzz: $(VENV)/.dev ## Ask the service what its OpenAPI document allows, and 
 	MEMDB_FUZZ_EXAMPLES=$${MEMDB_FUZZ_EXAMPLES:-40} $(BIN)/python -m pytest tests/api/test_fuzz.py
 
 .PHONY: attack
-attack: $(VENV)/.dev ## Attack the walls between namespaces with 10,000 requests of a bound key
-	MEMDB_ATTACK_CALLS=$${MEMDB_ATTACK_CALLS:-10000} $(BIN)/python -m pytest tests/api/test_attack.py
+attack: $(VENV)/.dev ## Attack the walls between tenants and namespaces with 10,000 requests, and as many calls in SQL
+	MEMDB_ATTACK_CALLS=$${MEMDB_ATTACK_CALLS:-10000} $(BIN)/python -m pytest \
+	  tests/api/test_attack.py tests/sql/test_05_attack.py tests/sql/test_05_walls.py $(PYTEST_ARGS)
+
+.PHONY: reliability
+reliability: $(VENV)/.dev ## Kill the server 30 times under load, and whatever else goes wrong
+	MEMDB_RELIABILITY_KILLS=$${MEMDB_RELIABILITY_KILLS:-30} $(BIN)/python -m pytest tests/reliability $(PYTEST_ARGS)
 
 CONFORMANCE := .venv-conformance
 

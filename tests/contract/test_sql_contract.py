@@ -17,6 +17,8 @@ ASKS_OTHERWISE = {
 CHECKS = {"_authorize", "_require_operator"}
 APP_ROLES = ["memdb_reader", "memdb_writer", "memdb_operator", "memdb_service"]
 INSTALLATION = {"schema_info", "alembic_version"}
+# Unique over all tenants, and why.
+WITHOUT_TENANT = {"tenant_name_key": "is the list of tenants"}
 
 FUNCTIONS = """
 select p.oid, p.proname as name, p.prosecdef as is_definer, p.provolatile as volatility,
@@ -242,6 +244,27 @@ def test_bodies_are_readable_in_one_go() -> None:
 def test_every_key_starts_with_the_tenant(tables) -> None:
     wrong = {t.name: t.first_key_column for t in tables if t.first_key_column != "tenant_id"}
     assert wrong.keys() - INSTALLATION == set()
+
+
+def test_what_refers_to_each_other_can_lie_together(db) -> None:
+    """All keys hold the tenant; foreign keys stay inside one: what docs/scale.md rests on."""
+    unique = db.execute(
+        "select c.relname as name from pg_index i"
+        " join pg_class c on c.oid = i.indexrelid join pg_class t on t.oid = i.indrelid"
+        " where t.relnamespace = 'memdb'::regnamespace and i.indisunique"
+        " and t.relname <> all (%s) and not exists (select from pg_attribute a"
+        " where a.attrelid = i.indrelid and a.attnum = any (i.indkey) and a.attname = 'tenant_id')",
+        [[*INSTALLATION]],
+    ).fetchall()
+    assert {row.name for row in unique} == WITHOUT_TENANT.keys()
+    foreign = db.execute(
+        "select c.conname as name from pg_constraint c"
+        " join pg_attribute a on a.attrelid = c.conrelid and a.attnum = c.conkey[1]"
+        " join pg_attribute b on b.attrelid = c.confrelid and b.attnum = c.confkey[1]"
+        " where c.connamespace = 'memdb'::regnamespace and c.contype = 'f'"
+        " and (a.attname, b.attname) <> ('tenant_id', 'tenant_id')"
+    ).fetchall()
+    assert foreign == []
 
 
 def test_every_table_has_row_security(tables) -> None:

@@ -14,6 +14,7 @@ from memdb.cli import app
 from memdb.settings import Settings
 from tests.cluster import Cluster
 from tests.conftest import FreshDatabase
+from tests.reliability.soundness import needs_dumps
 
 
 def memory(dsn: str) -> Memory:
@@ -23,6 +24,7 @@ def memory(dsn: str) -> Memory:
 @pytest.fixture
 def lived_in(fresh_db: FreshDatabase) -> str:
     """A database with memories in two languages and a correction."""
+    needs_dumps(fresh_db.dsn)
     with memory(fresh_db.dsn) as client:
         event = client.observe("The parcel comes on 3 May.")
         client.remember("The parcel comes on 3 May.", sources=[event.event_id])

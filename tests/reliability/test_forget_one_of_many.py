@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from tests.migrations.postgres import run
+from tests.reliability.soundness import needs_dumps
 from tests.sql.people import People, places, steps, word
 
 USERS, GONE = 50, 21
@@ -27,6 +28,7 @@ def dump(dsn: str) -> str:
 
 
 def test_nothing_is_left_of_one_among_fifty(fresh_db) -> None:
+    needs_dumps(fresh_db.dsn)
     people = settle(fresh_db, USERS)
     own, db = word(GONE), people.db
     reader = fresh_db.connect()

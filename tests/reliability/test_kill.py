@@ -20,14 +20,17 @@ from memdb import Memory, calls, embedded, errors, migrate
 from memdb.models.fake import HashEncoder
 from memdb.settings import Settings
 from tests.memdb.embedded_servers import needs_package
+from tests.reliability.soundness import assert_sound
 
 pytest_plugins = ["tests.memdb.embedded_fixtures"]
 pytestmark = needs_package
 
 WRITERS = 2
-KILLS = 2
+# `make reliability` kills it 30 times.
+KILLS = int(os.environ.get("MEMDB_RELIABILITY_KILLS", "5"))
 BATCH = 10
-LEAST = 150
+# Memories stored between two kills.
+BETWEEN = 40
 PATIENCE = 60.0
 
 # What must not be: {name: query of the rows that are wrong}.
@@ -151,11 +154,11 @@ def test_nothing_half_written_is_left_by_a_server_that_was_killed(
     data_dir: Path, server: embedded.Server, writers: list[Writer]
 ) -> None:
     for kill in range(1, KILLS + 1):
-        _wait_for(writers, kill * LEAST // KILLS)
+        _wait_for(writers, kill * BETWEEN)
         os.kill(server.pid, signal.SIGKILL)
         server = embedded.start(data_dir)
         _check(server.dsn("memdb_kill"), None)
-    _wait_for(writers, LEAST + 2 * BATCH)
+    _wait_for(writers, KILLS * BETWEEN + 2 * BATCH)
     for writer in writers:
         writer.stopping.set()
     for writer in writers:
@@ -180,6 +183,7 @@ def _check(dsn: str, total: int | None) -> None:
 
     One snapshot: writers that are back already go on meanwhile.
     """
+    assert_sound(dsn)
     with psycopg.connect(dsn, row_factory=namedtuple_row) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         for what, query in HALF_WRITTEN.items():

@@ -19,6 +19,7 @@ from memdb import calls, embedded
 from memdb._embedded_install import Install, find_install
 from memdb.db import Db
 from tests.conftest import Connection, FreshDatabase
+from tests.reliability.soundness import needs_dumps
 from tests.sql.test_35_truth import World, on_event, on_memory
 
 NOW = "2026-11-01T12:00:00Z"
@@ -61,6 +62,7 @@ def connect(dsn: str) -> Connection:
 @pytest.fixture
 def lived_in(fresh_db: FreshDatabase, install: Install) -> Iterator[World]:
     """A database with every kind of content, corrected and rewritten here and there."""
+    needs_dumps(fresh_db.dsn)
     with connect(fresh_db.dsn) as db:
         server = db.execute("select current_setting('server_version_num')::int / 10000 as major")
         if server.fetchone().major > int(install.version.partition(".")[0]):

@@ -35,6 +35,7 @@ SETTINGS = {
     "max_worker_processes": "16",
     "max_connections": "60",
     "shared_buffers": "256MB",
+    "random_page_cost": "1.1",
     "synchronous_commit": "off",
 }
 

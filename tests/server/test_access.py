@@ -49,3 +49,28 @@ def test_the_account_of_the_service_changes_no_schema(prepared: Server) -> None:
         pytest.raises(psycopg.errors.InsufficientPrivilege),
     ):
         connection.execute("create table memdb.mine (id integer)")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "set role memdb_owner",
+        "set role memdb_operator",
+        "set role postgres",
+        "set session authorization postgres",
+        "grant memdb_operator to shop",
+        "select memdb.grant_role(1, 'shop', true)",
+    ],
+)
+def test_a_role_of_an_app_becomes_nobody_else(prepared: Server, statement: str) -> None:
+    with psycopg.connect(prepared.dsn("memdb"), autocommit=True) as connection:
+        connection.execute("drop role if exists shop")
+        connection.execute("create role shop login password 'shop' in role memdb_writer")
+        try:
+            with (
+                psycopg.connect(prepared.dsn("memdb", "shop", password="shop")) as app,
+                pytest.raises(psycopg.errors.InsufficientPrivilege),
+            ):
+                app.execute(statement)
+        finally:
+            connection.execute("drop role shop")

@@ -131,7 +131,18 @@ FORBIDDEN = [
     "select setval('memdb.event_event_id_seq', 1)",
     "copy memdb.event from stdin",
     "copy memdb.event to program 'cat'",
+    "copy (select * from memdb.premise) to stdout",
+    "explain analyze select * from memdb.premise",
+    "explain select * from memdb.api_key",
     "select pg_read_file('PG_VERSION')",
+    "select lo_import('/etc/hostname')",
+    "select lo_export(1, '/tmp/memdb')",
+    "set session_preload_libraries = 'age'",
+    "select currval('memdb.memory_memory_id_seq')",
+    "select last_value from memdb.memory_memory_id_seq",
+    "select * from memdb.cypher(1, 'match (n) return n')",
+    "select * from memdb._run_cypher(1, 'match (n) return n', '{}')",
+    "select memdb.admit_role(current_user, true)",
     "select memdb.create_tenant('mine')",
     "select memdb.grant_role(1, current_user, true)",
     "select memdb.set_namespace(1, 'secret')",
@@ -146,7 +157,8 @@ def test_what_an_app_role_may_not_do(
 ) -> None:
     with pytest.raises(psycopg.Error) as caught, as_role(role):
         db.execute(statement)
-    assert caught.value.sqlstate in ("42501", "42P01", "42809"), str(caught.value)
+    codes = ("42501", "42P01", "42809", "55000")
+    assert caught.value.sqlstate in codes, str(caught.value)
 
 
 SETTINGS = {
@@ -215,6 +227,49 @@ def test_temporary_objects_stand_in_for_nothing(
         text = texts(db, f"select r::text from memdb.recall({world.tenant}, 'tea') r")
     assert text
     assert not leaks(text, [OTHER, SECRET], told=text)
+
+
+def test_large_objects_are_their_owners(db: Connection, role: str, as_role: Any) -> None:
+    number = db.execute("select lo_from_bytea(0, 'zebra')").fetchone()[0]
+    for statement in (
+        f"select lo_get({number})",
+        f"select lo_put({number}, 0, 'mine')",
+        f"select lo_unlink({number})",
+        "select data::text from pg_largeobject",
+    ):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege), as_role(role):
+            db.execute(statement)
+
+
+@pytest.mark.parametrize("owner", [SECRET, OTHER])
+def test_what_is_taken_elsewhere_is_free_here(
+    db: Connection, world: World, app_role: Callable[..., str], as_role: Any, owner: str
+) -> None:
+    """No unique key reaches over a wall: a name in use there is answered like a new one."""
+    there = world.parts[owner]
+    taken = {"text": "taken there", "external_id": "taken", "user": "eve", "namespace": there.path}
+    taken["entities"] = [{"name": "Taken"}]
+    said = {"kind": "user_message", "text": "taken there", "key": "taken", "session": "taken"}
+    append = "select a.is_new, a.sequence, a.event_id from memdb.append_events(%s, %s) a"
+    record = "select r.version, r.outcome from memdb.record_memories(%s, %s) r"
+
+    def write(tenant: int, event: dict[str, Any], item: dict[str, Any]) -> list[Any]:
+        (told,) = db.execute(append, [tenant, json.dumps([event])]).fetchall()
+        item = {**item, "sources": [{"event_id": told.event_id}]}
+        (kept,) = db.execute(record, [tenant, json.dumps([item])]).fetchall()
+        return [told.is_new, told.sequence, kept.version, kept.outcome]
+
+    write(there.tenant, {**said, "namespace": there.path}, taken)
+    writer = app_role(world.tenant, group="memdb_writer", namespaces=["fresh"])
+    answers = []
+    for name in ("taken", "unknown"):
+        event = {**said, "key": name, "session": name, "namespace": "fresh"}
+        item = {**taken, "external_id": name, "text": f"{name} there", "namespace": "fresh"}
+        item["entities"] = [{"name": name.title()}]
+        with as_role(writer):
+            answers.append(write(world.tenant, event, item))
+    assert answers[0] == answers[1]
+    assert answers[0][:2] == [True, 1]
 
 
 # --- within a tenant: a namespace that was not given ----------------------------------------
