@@ -221,7 +221,7 @@ begin
   return query
     select c.* from memdb._collapse(p_tenant, p_model, array(select row(r.*)::memdb._recall_hit from memdb._ranked(v_pool.memory_ids,
       v_pool.versions, v_pool.event_ids, v_pool.scores, v_pool.keywords, v_graph.memory_ids, v_graph.versions, v_graph.scores,
-      v_keyword.memory_ids, v_keyword.scores, v_near.memory_ids, v_near.scores, v_fresh.event_ids, v_fresh.scores, v_width, p_k + 30) r), p_k) c;
+      v_keyword.memory_ids, v_keyword.scores, v_near.memory_ids, v_near.scores, v_fresh.event_ids, v_fresh.scores, v_width, p_k + 30) r), p_k, p_belief_at) c;
   return query
     select null::bigint, null::integer, null::bigint, null::real, memdb._timing(v_legs, v_laps || clock_timestamp());
 end $$;

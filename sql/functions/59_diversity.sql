@@ -73,7 +73,9 @@ end $$;
 comment on function memdb._near_duplicates (integer, bigint[], integer[], integer) is 'Pairs among some memories of which one says what the other says; first comes before other in p_memory_ids.';
 
 -- _backing: how well some memory versions are sourced: the events they rest on, whichever derivation, then trust and confidence.
-create or replace function memdb._backing (p_tenant integer, p_memory_ids bigint[], p_versions integer[])
+--
+-- p_belief_at: counted as of then; null for now.
+create or replace function memdb._backing (p_tenant integer, p_memory_ids bigint[], p_versions integer[], p_belief_at timestamptz)
   returns table (memory_id bigint, events bigint, trust real, confidence real)
   language sql stable rows 2
 begin atomic
@@ -81,22 +83,24 @@ begin atomic
          (select count(distinct p.event_id)
             from memdb.justification j
             join memdb.premise p on p.tenant_id = p_tenant and p.justification_id = j.justification_id
-           where j.tenant_id = p_tenant and j.memory_id = m.memory_id and j.version = a.version),
+           where j.tenant_id = p_tenant and j.memory_id = m.memory_id and j.version = a.version
+             and (p_belief_at is null or j.recorded_at <= p_belief_at)),
          m.trust, m.confidence
     from unnest(p_memory_ids, p_versions) a (memory_id, version)
     join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = a.memory_id;
 end;
-comment on function memdb._backing (integer, bigint[], integer[]) is 'How well some memory versions are sourced: the events they rest on, whichever derivation, then trust and confidence.';
+comment on function memdb._backing (integer, bigint[], integer[], timestamptz) is 'How well some memory versions are sourced: the events they rest on, whichever derivation, then trust and confidence.';
 
 -- _collapse: the p_k best hits, of near-duplicates among the first 30 only the one that is sourced best.
 --
 -- p_hits come best first; the one that stays takes place and score of the best of its group, and names the others in legs: "collapsed": {"memory_ids": [...]}. p_hits should hold some
 -- more than p_k. Always the same 30 are compared, so pages of one recall fit together.
 create or replace function memdb._collapse (
-  p_tenant integer,
-  p_model  integer,
-  p_hits   memdb._recall_hit[],
-  p_k      integer
+  p_tenant    integer,
+  p_model     integer,
+  p_hits      memdb._recall_hit[],
+  p_k         integer,
+  p_belief_at timestamptz
 )
   returns setof memdb._recall_hit
   language plpgsql stable rows 10
@@ -133,7 +137,8 @@ begin
         from hit h
         left join memdb._backing(p_tenant,
                array(select d.memory_id from hit d where d.place in (select unnest(v_first || v_other)) order by d.place),
-               array(select d.version from hit d where d.place in (select unnest(v_first || v_other)) order by d.place)) b
+               array(select d.version from hit d where d.place in (select unnest(v_first || v_other)) order by d.place),
+               p_belief_at) b
           on b.memory_id = h.memory_id)
     select r.memory_id, r.version, r.event_id, r.best_score,
            r.legs || case when cardinality(r.members) = 1 then '{}'
@@ -143,4 +148,4 @@ begin
      order by r.group_place
      limit p_k;
 end $$;
-comment on function memdb._collapse (integer, integer, memdb._recall_hit[], integer) is 'The p_k best hits, of near-duplicates among the first 30 only the one that is sourced best.';
+comment on function memdb._collapse (integer, integer, memdb._recall_hit[], integer, timestamptz) is 'The p_k best hits, of near-duplicates among the first 30 only the one that is sourced best.';
