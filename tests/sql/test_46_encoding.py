@@ -45,7 +45,11 @@ def acme(tenant) -> int:
 def test_a_heading_is_date_and_speaker(db, acme, item, heading) -> None:
     given = {"text": "tea", "occurred_at": "2023-05-08T22:30:00Z", **item}
     (row,) = compose(db, acme, given)
-    assert (row.ordinal, row.heading, row.text) == (0, heading, f"{heading}: tea")
+    assert (row.ordinal, row.heading, row.text) == (
+        0,
+        heading,
+        f"{heading}: tea" if heading else "tea",
+    )
 
 
 def test_what_an_item_does_not_say_its_sources_do(db, acme) -> None:
