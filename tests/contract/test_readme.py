@@ -110,9 +110,8 @@ def test_the_curl(readme_dsn: str) -> None:
             encoding="utf-8",
         )
     assert done.returncode == 0, done.stderr
-    stored, kept, found, why = done.stdout.strip().splitlines()
-    assert '"event_id":1' in stored
-    assert '"outcome":"created"' in kept
+    # Ids are taken from the answers: the steps before have used the first ones.
+    found, why = done.stdout.strip().splitlines()
     assert '"quote":"my son is allergic"' in found
     assert '"quote":"my son is allergic"' in why
 
