@@ -65,9 +65,10 @@ async def _serve_stdio(settings: Settings, encoder: str) -> None:
 def _serve_http(settings: Settings, encoder: str, host: str, port: int, *, no_keys: bool) -> None:
     if no_keys and host not in _LOCAL:
         raise typer.BadParameter("without keys only this machine may be let in", param_hint="host")
-    import uvicorn
-
     from memdb.adapters.mcp_http import http_app
+
+    # After it: where both are missing, the one with the right extra is named.
+    import uvicorn  # isort: skip
 
     where = locate(None, settings)
     app = http_app(where, settings, with_keys=not no_keys, host=host, encoder=encoder)

@@ -187,12 +187,30 @@ def show_error(error: BaseException) -> None:
         case OSError():
             _block(f"{error.filename or 'file'}: {error.strerror or error}", None)
         case ImportError():
-            _block(str(error), "Install what is missing: pip install 'memdb-postgres[...]'")
+            _block(str(error), _missing(error))
         case _:
             _block(
                 f"{type(error).__name__}: {error}",
                 "This is a fault of memdb. With --debug it shows where it happened.",
             )
+
+
+# The extra of memdb-postgres that brings a module which a command imports only when it runs.
+_EXTRAS = {
+    "asgi_correlation_id": "server",
+    "fastapi": "server",
+    "limits": "server",
+    "mcp": "mcp",
+    "mcp_types": "mcp",
+    "prometheus_client": "server",
+    "starlette": "server",
+    "uvicorn": "server",
+}
+
+
+def _missing(error: ImportError) -> str | None:
+    extra = _EXTRAS.get((error.name or "").partition(".")[0])
+    return extra and f"Install what is missing: pip install 'memdb-postgres[{extra}]'"
 
 
 def _message(error: MemdbError) -> str:

@@ -1,19 +1,25 @@
 """The command line as a user meets it: output, exit codes, errors."""
 
+import ast
 import json
 import logging
 import os
 import secrets
+import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
+from packaging.requirements import Requirement
 from typer.testing import CliRunner, Result
 
 from memdb import migrate
 from memdb.cli import app
+from memdb.commands.terminal import err, show_error
 
+ROOT = Path(__file__).parents[2]
 Run = Callable[..., Result]
 
 
@@ -138,6 +144,41 @@ def test_debug_anywhere_shows_where_it_happened(run: Run, place: int) -> None:
 def test_a_server_out_of_reach(run: Run, dsn: str, words: str) -> None:
     fails(run("recall", "x", "--dsn", dsn), 1, "error", words)
     fails(run("status", "--dsn", dsn), 1, "error", words)
+
+
+def imported_by(*files: Path) -> Iterator[str]:
+    """Yield the packages that files import, neither of Python nor of this project."""
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            named = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                named = [node.module or ""]
+            yield from {name.partition(".")[0] for name in named}
+
+
+def test_a_package_that_is_missing_is_named_with_its_extra() -> None:
+    """Whatever `memdb serve` and `memdb mcp` import that a plain install does not bring."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        project = tomllib.load(file)["project"]
+    plain = {Requirement(one).name.replace("-", "_") for one in project["dependencies"]}
+    plain |= {"memdb", "api", *sys.stdlib_module_names}
+    extras = {"server": [*(ROOT / "api").rglob("*.py")]}
+    extras["mcp"] = [*(ROOT / "memdb" / "adapters").glob("mcp_*.py")]
+    for extra, files in extras.items():
+        for name in imported_by(*files):
+            if name in plain or name.partition("_")[0] in plain:  # as pydantic_core
+                continue
+            with err.capture() as shown:
+                show_error(ModuleNotFoundError(f"No module named '{name}'", name=f"{name}.inner"))
+            hinted = shown.get().partition("memdb-postgres[")[2].partition("]")[0]
+            # Both extras bring starlette; of mcp_http.py it is not the first to be missing.
+            assert hinted == ("server" if name == "starlette" else extra), name
+
+
+def test_a_missing_package_of_nobody_gets_no_hint() -> None:
+    with err.capture() as shown:
+        show_error(ModuleNotFoundError("No module named 'other'", name="other"))
+    assert "pip" not in shown.get()
 
 
 def test_a_database_without_memdb(run: Run, cluster) -> None:
