@@ -69,7 +69,12 @@ def _schedule(job: Job) -> str:
 
 def _wait(job: Job) -> str:
     seconds = (job.next_at - datetime.now(UTC)).total_seconds()
-    return "due" if seconds <= 0 else f"in {seconds / 60:,.0f} min"
+    if seconds <= 0:
+        return "due"
+    for size, unit in ((86_400, "d"), (3600, "h")):
+        if seconds >= 2 * size:
+            return f"in {seconds / size:.0f} {unit}"
+    return f"in {max(1, round(seconds / 60))} min"
 
 
 def run(

@@ -62,6 +62,15 @@ def test_the_jobs_of_a_tenant_are_shown(tenant):
     assert {"fade", "vector_index"} <= {job["name"] for job in found}
 
 
+def test_how_long_a_job_waits_is_told_in_days_hours_or_minutes(tenant):
+    run("jobs", "schedule", "fade", "--every", str(7 * 86_400))
+    run("jobs", "schedule", "check", "--every", str(5 * 3600))
+    run("jobs", "schedule", "vacuum", "--every", "600")
+    shown = {line.split()[0]: line for line in run("jobs", "list").splitlines()[1:]}
+    waits = ("fade", "in 7 d"), ("check", "in 5 h"), ("vacuum", "in 10 min")
+    assert all(wait in shown[name] for name, wait in waits), shown
+
+
 def test_what_is_due_is_done_also_outside_of_the_database(db, tenant, make_due):
     assert "0 jobs done" in run("jobs", "run")
     make_due()
