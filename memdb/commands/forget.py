@@ -17,7 +17,15 @@ from memdb.forgetting import Erasure, Receipt, Remainder
 
 __all__ = ["register"]
 
-_Time = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%z"])]
+_FORMATS = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%z"]
+_Since = Annotated[
+    datetime | None,
+    typer.Option(formats=_FORMATS, metavar="TIME", help="What happened then or later."),
+]
+_Until = Annotated[
+    datetime | None,
+    typer.Option(formats=_FORMATS, metavar="TIME", help="What happened before then."),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -35,12 +43,12 @@ def forget(
     ] = None,
     types: Annotated[list[str] | None, typer.Option("--type", help="Memories of a type.")] = None,
     kinds: Annotated[list[str] | None, typer.Option("--kind", help="Events of a kind.")] = None,
-    since: _Time = None,
-    until: _Time = None,
+    since: _Since = None,
+    until: _Until = None,
     entity: Annotated[int | None, typer.Option(help="All that mentions this entity.")] = None,
     events: Annotated[list[int] | None, typer.Option("--event", help="An event, by id.")] = None,
     memories: Annotated[list[int] | None, typer.Option("--memory", help="A memory, by id.")] = None,
-    everything: Annotated[bool, typer.Option(help="The whole tenant.")] = False,
+    everything: Annotated[bool, typer.Option("--everything", help="The whole tenant.")] = False,
     reason: Annotated[str | None, typer.Option(help="Kept in the receipt.")] = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Forget it; without, only tell what would go.")

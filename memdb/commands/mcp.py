@@ -18,7 +18,7 @@ _LOCAL = ("127.0.0.1", "::1", "localhost")
 
 def register(app: typer.Typer) -> None:
     """Add the command of this file."""
-    app.command(rich_help_panel="Memories")(mcp)
+    app.command(rich_help_panel="Memory")(mcp)
 
 
 def mcp(

@@ -34,7 +34,7 @@ def completed(agent: Agent, questions: Sequence[Question]) -> float:
 
 
 def main(tell: Callable[[Memory, Complete, str], None]) -> None:
-    """Run an example from the command line: in a database of its own, or in MEMDB_DSN."""
+    """Run an example from the command line: in MEMDB_DSN, or else in an embedded server."""
     parser = argparse.ArgumentParser(description=(tell.__doc__ or "").partition("\n")[0])
     parser.add_argument("--language", choices=["en", "zh"], default="en")
     parser.add_argument("--tenant", default="examples", help="a tenant to fill; made if missing")
