@@ -110,7 +110,11 @@ def test_what_matches_nothing(world):
 
 
 def test_below_the_cut_with_rank_and_score(world):
-    ids = [remember(world, f"tea {'and more ' * n}", importance=5) for n in range(20)]
+    # Words of their own, for near-duplicates would stand behind one of them.
+    ids = [
+        remember(world, "tea " + " ".join(f"word{n}x{m}" for m in range(n)), importance=5)
+        for n in range(20)
+    ]
     deep = recall(world, "tea", k=20)
     last = deep[-1]
     row = lost(world, "tea", last.memory_id, k=3)
