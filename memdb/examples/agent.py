@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 
 from memdb.client import Memory
+from memdb.language import detect
 from memdb.models.base import Complete, Message
 from memdb.models.fake import Call, ScriptedModel, features
 from memdb.pipeline.model_stages import chat_model
@@ -19,9 +20,9 @@ __all__ = ["Agent", "Answer", "model_of", "quoting_model"]
 INSTRUCTIONS = (
     "Answer the question from the remembered data alone, in the language of the question, in one "
     "or two sentences. Cite every memory you use by its marker, such as [m12]. If the data do not "
-    "say, answer exactly: I do not know."
+    "say, answer exactly: I do not know. To a question in Chinese: 我不知道。"
 )
-UNKNOWN = "I do not know."
+UNKNOWN = {"en": "I do not know.", "zh": "我不知道。"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ def _quote(call: Call) -> str:
     candidates = [(marker, text) for marker, text in lines if text != question]
     best = max(candidates, key=lambda line: _likeness(wanted, line[1]), default=None)
     if best is None or _likeness(wanted, best[1]) == 0:
-        return UNKNOWN
+        return UNKNOWN["zh" if detect(question) == "zh" else "en"]
     return f"{best[1]} [{best[0]}]"
 
 
