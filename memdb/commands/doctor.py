@@ -64,8 +64,8 @@ def _print_health(metrics: list[HealthMetric]) -> None:
         table.add_row(
             _SIGNS.get(metric.state, _BAD),
             metric.metric.replace("_", " "),
-            "" if metric.value is None else f"{metric.value:,.0f}",
-            metric.unit,
+            "–" if metric.value is None else f"{metric.value:,.0f}",
+            "" if metric.value is None else metric.unit,
             Text(remedy or "", "muted"),
         )
     out.print(table)
