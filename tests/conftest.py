@@ -24,6 +24,9 @@ from tests.cluster import Cluster
 
 Connection = psycopg.Connection[Any]
 
+# Commands print unwrapped where nobody watches; pytest-xdist would tell them of a terminal.
+os.environ.pop("COLUMNS", None)
+
 # A test that waits for a lock it holds itself fails instead of hanging.
 _SETTINGS = "-c lock_timeout=60s"
 _clone_numbers = itertools.count(1)
