@@ -2639,7 +2639,7 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _await_vectors (p_tenant integer, p_memory_ids bigint[])
 -- returns void; volatile; for its owner
 
--- _backing (p_tenant integer, p_memory_ids bigint[], p_versions integer[])
+-- _backing (p_tenant integer, p_memory_ids bigint[], p_versions integer[], p_belief_at timestamp with time zone)
 -- returns TABLE(memory_id bigint, events bigint, trust real, confidence real); stable, rows 2; for its owner
 
 -- _bad_memory (p_memories jsonb)
@@ -2798,7 +2798,7 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _cold_stub (p_text text, p_summary text)
 -- returns text; immutable; for its owner
 
--- _collapse (p_tenant integer, p_model integer, p_hits memdb._recall_hit[], p_k integer)
+-- _collapse (p_tenant integer, p_model integer, p_hits memdb._recall_hit[], p_k integer, p_belief_at timestamp with time zone)
 -- returns SETOF memdb._recall_hit; stable, rows 10; for its owner
 
 -- _confirm (p_tenant integer, p_memory memdb.memory, p_event bigint)
@@ -3100,6 +3100,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- _graph_wanted (p_tenant integer, p_label text)
 -- returns TABLE(entry bigint, from_end bigint, to_end bigint, own bigint); stable, rows 1000; for its owner
+
+-- _group_lines (p_lines jsonb)
+-- returns text; immutable; for memdb_reader
 
 -- _half_life_days (p_life jsonb, p_type text, p_tier text, p_is_isolated boolean)
 -- returns double precision; immutable; for its owner
@@ -3875,6 +3878,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _topic_members (p_tenant integer, p_topic bigint)
 -- returns TABLE(memory_id bigint); stable, rows 100; for its owner
 
+-- _topics_of (p_tenant integer, p_memory_ids bigint[])
+-- returns TABLE(memory_id bigint, heading text); stable, security definer, rows 20; for memdb_reader
+
 -- _trace_rows (p_tenant integer, p_memory bigint, p_version integer, p_is_up boolean, p_max_depth integer, p_relations text[], p_limit integer, p_belief_at timestamp with time zone)
 -- returns TABLE(depth integer, from_id bigint, event_id bigint, memory_id bigint, version integer, relation text, supports boolean, is_hidden boolean, span_from integer, span_to integer); stable, security definer, rows 100; for memdb_reader
 
@@ -4010,7 +4016,7 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- bound_tenants ()
 -- returns integer[]; stable, security definer; for memdb_reader
 
--- build_context (p_tenant integer, p_query text, p_vector real[] DEFAULT NULL::real[], p_namespaces text[] DEFAULT NULL::text[], p_user text DEFAULT NULL::text, p_agent text DEFAULT NULL::text, p_session text DEFAULT NULL::text, p_types text[] DEFAULT NULL::text[], p_k integer DEFAULT 50, p_include text[] DEFAULT NULL::text[], p_token_budget integer DEFAULT 2000, p_tokens_per_character real DEFAULT NULL::real, p_log boolean DEFAULT true, p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone)
+-- build_context (p_tenant integer, p_query text, p_vector real[] DEFAULT NULL::real[], p_namespaces text[] DEFAULT NULL::text[], p_user text DEFAULT NULL::text, p_agent text DEFAULT NULL::text, p_session text DEFAULT NULL::text, p_types text[] DEFAULT NULL::text[], p_k integer DEFAULT 50, p_include text[] DEFAULT NULL::text[], p_token_budget integer DEFAULT 2000, p_tokens_per_character real DEFAULT NULL::real, p_log boolean DEFAULT true, p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone, p_budget_ms integer DEFAULT NULL::integer, p_tiers text[] DEFAULT NULL::text[], p_from timestamp with time zone DEFAULT NULL::timestamp with time zone, p_to timestamp with time zone DEFAULT NULL::timestamp with time zone, p_entities text[] DEFAULT NULL::text[], p_topic bigint DEFAULT NULL::bigint, p_metadata jsonb DEFAULT NULL::jsonb)
 -- returns TABLE(context text, tokens integer, items jsonb, recall_id bigint); volatile, rows 1; for memdb_reader
 
 -- check_chains (p_tenant integer, p_memory_ids bigint[])
