@@ -176,6 +176,17 @@ class ForContext(Request):
     as_of_belief: Time | None = None
     as_of_world: Time | None = None
     log: bool = True
+    budget_ms: int | None = Field(
+        default=None, ge=1, le=600_000, description="Legs that would take longer are left out."
+    )
+    tiers: list[Tier] | None = None
+    from_: Time | None = Field(
+        default=None, alias="from", description="Only what happened from then on."
+    )
+    to: Time | None = Field(default=None, description="Only what happened before.")
+    entities: list[str] | None = None
+    topic: int | None = Field(default=None, ge=1, le=2**63 - 1)
+    metadata: dict[str, Any] | None = None
 
 
 class Packed(Answer):
