@@ -2,6 +2,7 @@
 
 -- _writing_figures: how much is written, and how much of it says the same; percentages, null without material.
 --
+-- Fewer than 50 events, or 20 memories to compare, say nothing.
 -- writes_per_turn: versions written from the last 1,000 events of each tenant, of 100 events. duplicate_share: of 200 memories
 -- drawn from the latest 2,000 vectors, how many have another one of the same namespace and user among these with a cosine
 -- over 0.9. Cost: 200,000 products of vectors at most, some 50 ms.
@@ -10,7 +11,8 @@ create or replace function memdb._writing_figures (p_tenants integer[], p_namesp
   language sql stable rows 2
   set search_path = pg_catalog, memdb, public, pg_temp
 as $$
-  select 'writes_per_turn', 100.0 * count(v.memory_id) / nullif(count(distinct (e.tenant_id, e.event_id)), 0)
+  select 'writes_per_turn',
+         case when count(distinct (e.tenant_id, e.event_id)) >= 50 then 100.0 * count(v.memory_id) / count(distinct (e.tenant_id, e.event_id)) end
     from unnest(p_tenants) t (tenant_id)
     cross join lateral (select e.tenant_id, e.event_id from memdb.event e
                          where e.tenant_id = t.tenant_id and (p_namespaces is null or e.namespace_id = any (p_namespaces))
@@ -27,7 +29,7 @@ as $$
                             order by v.memory_id desc limit 2000) v
       limit 2000),
    sampled as materialized (select l.* from latest l order by md5(l.memory_id::text) limit 200)
-   select 'duplicate_share', 100 * avg((n.closest > 0.9)::integer)
+   select 'duplicate_share', case when count(*) >= 20 then 100 * avg((n.closest > 0.9)::integer) end
      from sampled s
      cross join lateral (select max(-(l.vector <#> s.vector)) as closest from latest l
                           where l.tenant_id = s.tenant_id and l.namespace_id = s.namespace_id

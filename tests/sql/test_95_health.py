@@ -1,5 +1,6 @@
 """Health: figures, their judgement, and whose figures they are."""
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -172,27 +173,29 @@ def test_a_low_hit_rate_is_what_is_bad(world, db, used, state):
 def test_memories_that_say_the_same_are_a_share(world, db):
     db.execute("select memdb.register_embedding_model(%s, 'm', 3)", [world.tenant])
     vectors = ["[1,0,0]", "[0.99,0.14,0]", "[0,1,0]", "[0,0,1]", "[0.6,0.6,0.5]"]
-    for place, vector in enumerate(vectors):
-        memory = world.memory(user_id="ann")
+    users = ["ann", "ben", "王芳", "dan"]
+    for place, (user, vector) in enumerate(product(users, vectors)):
+        memory = world.memory(user_id=user)
         db.execute(
             "insert into memdb.embedding (tenant_id, model_id, memory_id, version, namespace_id,"
-            " user_id, type, vector) select %s, m.model_id, %s, 1, %s, 'ann', 'fact', %s"
+            " user_id, type, vector) select %s, m.model_id, %s, 1, %s, %s, 'fact', %s"
             " from memdb.embedding_model m where m.tenant_id = %s",
-            [world.tenant, memory, world.namespace(), vector, world.tenant],
+            [world.tenant, memory, world.namespace(), user, vector, world.tenant],
         )
-        if place == 0:
+        if place in (0, 18):
             assert health(db, world.tenant)["duplicate_share"].value is None
     found = health(db, world.tenant)["duplicate_share"]
     assert (found.value, found.state) == (pytest.approx(40), "warn")
 
 
 def test_writes_are_counted_against_turns(world, db):
-    for _ in range(9):
+    for _ in range(45):
         world.event()
-    event = world.event()
-    memory = world.memory()
-    db.execute(
-        "update memdb.memory_version set event_id = %s where memory_id = %s", [event, memory]
-    )
+    assert health(db, world.tenant)["writes_per_turn"].value is None
+    for _ in range(5):
+        event, memory = world.event(), world.memory()
+        db.execute(
+            "update memdb.memory_version set event_id = %s where memory_id = %s", [event, memory]
+        )
     found = health(db, world.tenant)["writes_per_turn"]
     assert (found.value, found.state) == (10, "ok")
