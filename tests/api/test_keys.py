@@ -230,8 +230,14 @@ async def test_the_service_needs_no_superuser(
 ) -> None:
     """A login without any grant: each request takes the part of its key."""
     role, key = f"api_{secrets.token_hex(4)}", make_key("writer")
+    # A server of one's own may ask for a password: the one the tests have.
+    password = psycopg.conninfo.conninfo_to_dict(dsn).get("password")
     with psycopg.connect(dsn, autocommit=True) as admin:
-        admin.execute(f"create role {role} login in role memdb_service, memdb_writer")
+        admin.execute(
+            psycopg.sql.SQL(
+                "create role {} login password {} in role memdb_service, memdb_writer"
+            ).format(psycopg.sql.Identifier(role), psycopg.sql.Literal(password))
+        )
     try:
         own = psycopg.conninfo.make_conninfo(dsn, user=role)
         async with serve(dsn=own, key=key) as client:
