@@ -35,9 +35,9 @@ def reading(server: Server) -> Memory:
 
 
 def caught_up(primary: Server, replica: Server) -> None:
-    """Wait until the replica has replayed what the primary has written."""
+    """Wait until the replica has replayed what the primary has committed, flushed or not."""
     with psycopg.connect(primary.dsn()) as connection:
-        (written,) = connection.execute("select pg_current_wal_flush_lsn()").fetchone() or ("",)
+        (written,) = connection.execute("select pg_current_wal_insert_lsn()").fetchone() or ("",)
     with psycopg.connect(replica.dsn(), autocommit=True) as connection:
         for _ in range(300):
             done = connection.execute(
