@@ -18,6 +18,9 @@ from psycopg.conninfo import make_conninfo
 
 DOCKER = Path(__file__).parents[2] / "docker"
 
+# Where the scripts of the images are put inside.
+SCRIPTS = "usr/local/sbin"
+
 # Which Debian has which PostgreSQL.
 SUITES = {18: "sid", 17: "trixie"}
 
@@ -72,7 +75,7 @@ class DebianRoot:
         for configuration in Path("/etc/apt/apt.conf.d").glob("9*"):
             shutil.copy(configuration, self.path / "etc/apt/apt.conf.d")
         with self.mounted():
-            shutil.copy(DOCKER / "postgres/install.sh", self.path / "root")
+            shutil.copy(DOCKER / "postgres/install.sh", self.path / SCRIPTS)
             self.run("apt-get", "update")
             # The official image has the server; here it is Debian's.
             packages = [f"postgresql-{self.major}", "openssl", "ssl-cert", "pgbouncer"]
@@ -82,7 +85,7 @@ class DebianRoot:
                 "create_main_cluster = false\n"
             )
             self.run("apt-get", "install", "-y", "--no-install-recommends", *packages)
-            self.run("sh", "/root/install.sh", PG_MAJOR=str(self.major))
+            self.run("sh", f"/{SCRIPTS}/install.sh", PG_MAJOR=str(self.major))
         stamp.touch()
 
     @contextmanager
@@ -186,11 +189,11 @@ class Server:
 
     def prepare(self, password: str) -> None:
         """Run the init script of the image against this server, in a database `memdb`."""
-        script = self.root.path / "root/10-memdb.sh"
+        script = self.root.path / SCRIPTS / "10-memdb.sh"
         shutil.copy(DOCKER / "postgres/initdb/10-memdb.sh", script)
         where = {"PGHOST": "127.0.0.1", "PGPORT": str(self.port), "PGPASSWORD": self.password}
         self.root.run("createdb", "--username=postgres", "--template=template0", "memdb", **where)
-        self.root.run("sh", "/root/10-memdb.sh", MEMDB_PASSWORD=password, **where)
+        self.root.run("sh", f"/{SCRIPTS}/10-memdb.sh", MEMDB_PASSWORD=password, **where)
 
     def log(self) -> str:
         """What the server wrote so far."""

@@ -136,7 +136,7 @@ FORBIDDEN = [
     "explain select * from memdb.api_key",
     "select pg_read_file('PG_VERSION')",
     "select lo_import('/etc/hostname')",
-    "select lo_export(1, '/tmp/memdb')",
+    "select lo_export(1, '/nowhere/at-all')",
     "set session_preload_libraries = 'age'",
     "select currval('memdb.memory_memory_id_seq')",
     "select last_value from memdb.memory_memory_id_seq",
