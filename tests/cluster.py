@@ -60,7 +60,7 @@ class Cluster:
     @contextmanager
     def clone(self, suffix: str) -> Iterator[str]:
         """Clone the template for as long as the context lasts; gives the DSN."""
-        name = f"{self.run}_{suffix}"
+        name = self._unique(suffix)
         self.create(name, template=self.template)
         try:
             yield self.dsn(name)
@@ -70,12 +70,16 @@ class Cluster:
     @contextmanager
     def empty(self, suffix: str) -> Iterator[str]:
         """Create a database without memdb for as long as the context lasts; gives the DSN."""
-        name = f"{self.run}_{suffix}"
+        name = self._unique(suffix)
         self.create(name, template="template0")
         try:
             yield self.dsn(name)
         finally:
             self.drop(name)
+
+    def _unique(self, suffix: str) -> str:
+        # Several workers may run the tests of one file at the same time, on this one server.
+        return f"{self.run}_{suffix}_{secrets.token_hex(4)}"
 
     def _sweep(self) -> None:
         for name in self._databases(_PREFIX):

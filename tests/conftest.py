@@ -7,7 +7,6 @@ nothing is ever committed; `dsn` is a database that tests share and commit to, e
 tenant of its own; `fresh_db` is a clone for one test.
 """
 
-import itertools
 import os
 import secrets
 from collections.abc import Callable, Iterator
@@ -29,7 +28,6 @@ os.environ.pop("COLUMNS", None)
 
 # A test that waits for a lock it holds itself fails instead of hanging.
 _SETTINGS = "-c lock_timeout=60s"
-_clone_numbers = itertools.count(1)
 _exit = pytest.StashKey[ExitStack]()
 _cluster = pytest.StashKey[Cluster]()
 
@@ -78,19 +76,15 @@ def dsn(cluster: Cluster) -> Iterator[str]:
     What a test commits there stays until the run ends: give it a tenant of its own, or
     take `fresh_db`.
     """
-    with cluster.clone(f"{_worker()}_shared") as dsn:
+    with cluster.clone("shared") as dsn:
         yield dsn
 
 
 @pytest.fixture(scope="session")
 def _untouched_dsn(cluster: Cluster) -> Iterator[str]:
     """The DSN of a database of this worker in which nothing is ever committed."""
-    with cluster.clone(_worker()) as dsn:
+    with cluster.clone("untouched") as dsn:
         yield dsn
-
-
-def _worker() -> str:
-    return os.environ.get("PYTEST_XDIST_WORKER", "main")
 
 
 # --- connections -------------------------------------------------------------------
@@ -133,7 +127,7 @@ class FreshDatabase:
 @pytest.fixture
 def fresh_db(cluster: Cluster) -> Iterator[FreshDatabase]:
     """A database of its own, for tests that must commit; costs a clone."""
-    with cluster.clone(f"{_worker()}_{next(_clone_numbers)}") as dsn:
+    with cluster.clone("fresh") as dsn:
         database = FreshDatabase(dsn)
         try:
             yield database

@@ -1,7 +1,6 @@
 """Starting before the database, staying up without it, and waiting for nothing."""
 
 import asyncio
-import secrets
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -41,7 +40,7 @@ async def test_without_a_database_it_is_alive_but_not_ready(serve: Any) -> None:
 
 
 async def test_it_is_ready_once_the_schema_is(serve: Any, cluster: Cluster) -> None:
-    with cluster.empty(f"api_{secrets.token_hex(4)}") as dsn:
+    with cluster.empty("api") as dsn:
         async with serve(dsn=dsn, tenant="default") as client:
             bad = problem(await client.get("/readyz"), 503, "MD404")
             assert "memdb migrate" in bad["hint"]

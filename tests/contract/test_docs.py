@@ -42,7 +42,7 @@ def blocks(page: str) -> list[tuple[str, str, str]]:
 @pytest.fixture(scope="module")
 def docs_dsn(cluster: Cluster) -> Iterator[str]:
     """One database for all pages."""
-    with cluster.clone(f"docs_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}") as dsn:
+    with cluster.clone("docs") as dsn:
         yield dsn
 
 

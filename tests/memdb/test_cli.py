@@ -182,7 +182,7 @@ def test_a_missing_package_of_nobody_gets_no_hint() -> None:
 
 
 def test_a_database_without_memdb(run: Run, cluster) -> None:
-    with cluster.empty(f"cli_{secrets.token_hex(3)}") as empty:
+    with cluster.empty("cli") as empty:
         fails(run("recall", "x", "--dsn", empty), 1, "memdb migrate")
         assert "missing" in run("status", "--dsn", empty).stdout
         assert run("migrate", "--dsn", empty).exit_code == 0

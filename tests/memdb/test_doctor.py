@@ -52,7 +52,7 @@ def test_it_changes_nothing(dsn: str) -> None:
 
 
 def test_an_empty_database(cluster) -> None:
-    with cluster.empty(f"doctor_{secrets.token_hex(3)}") as dsn:
+    with cluster.empty("doctor") as dsn:
         report = look(dsn)
         assert not report.is_usable
         assert only(report, "schema").meaning == "Install memdb into this database: memdb migrate"

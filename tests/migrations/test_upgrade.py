@@ -13,10 +13,9 @@ from tests.migrations.processes import upgrade_at_once
 
 
 @pytest.fixture
-def empty(cluster: Cluster, request: pytest.FixtureRequest):
+def empty(cluster: Cluster):
     """A database without memdb."""
-    worker = getattr(request.config, "workerinput", {}).get("workerid", "main")
-    with cluster.empty(f"empty_{worker}") as dsn:
+    with cluster.empty("empty") as dsn:
         yield dsn
 
 

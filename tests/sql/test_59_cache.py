@@ -1,7 +1,6 @@
 """The cache of recalls: an answer is given again only while nothing it depends on was written."""
 
 import itertools
-import os
 from typing import Any
 
 import psycopg
@@ -16,7 +15,7 @@ NUMBERS = itertools.count()
 @pytest.fixture(scope="module")
 def cached(cluster: Any):
     """A database of its own with the cache on, and two connections to it."""
-    with cluster.clone(f"cache_{os.getpid()}") as dsn:
+    with cluster.clone("cache") as dsn:
         connections = [
             psycopg.connect(
                 dsn, autocommit=True, row_factory=namedtuple_row, options="-c lock_timeout=5s"
