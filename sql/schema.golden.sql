@@ -3986,6 +3986,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _writing_figures (p_tenants integer[], p_namespaces integer[])
 -- returns TABLE(metric text, value double precision); stable, rows 2; for its owner
 
+-- _year_of (p_from date, p_back integer, p_today date)
+-- returns date; immutable; for its owner
+
 -- activate_embedding_model (p_tenant integer, p_model text, p_allow_missing boolean DEFAULT false)
 -- returns TABLE(previous text, missing integer); volatile, security definer, rows 1; for memdb_writer
 

@@ -30,14 +30,16 @@ comment on function memdb._span_text (date, date) is 'A span of days in the nota
 
 -- _span_back: the days meant by so many units ago, or, up to today, by the last so many of them.
 --
--- Two weeks ago is the week around that day, two months ago that month, two years ago that year. Null
--- for more than 500 units.
+-- A number below 0 counts ahead: in so many units, or, from today, the next so many. Two weeks ago
+-- is the week around that day, two months ago that month, two years ago that year. Null for more
+-- than 500 units.
 create or replace function memdb._span_back (p_number integer, p_unit text, p_until_now boolean, p_today date)
   returns text
   language sql immutable parallel safe
 begin atomic
   select case
-    when p_number is null or p_number > 500 then null
+    when p_number is null or abs(p_number) > 500 then null
+    when p_until_now and p_number < 0 then memdb._span_text(p_today, b.day)
     when p_until_now then memdb._span_text(greatest(b.day, p_today - 364), p_today)
     when p_unit = 'day' then memdb._span_text(b.day, b.day)
     when p_unit = 'week' then memdb._span_text(b.day - 3, b.day + 3)
@@ -47,10 +49,23 @@ begin atomic
 end;
 comment on function memdb._span_back (integer, text, boolean, date) is 'The days meant by so many units ago, or, up to today, by the last so many of them.';
 
--- _span_named: the days meant by a unit, a weekday, a month or a season before or at today.
+-- _year_of: a month's first day in the year that is meant: the last that has begun or, where p_back is below 0, the first that has not.
+create or replace function memdb._year_of (p_from date, p_back integer, p_today date)
+  returns date
+  language sql immutable parallel safe
+begin atomic
+  select (p_from + case when p_back < 0 and p_from <= p_today then interval '1 year'
+                        when p_back >= 0 and p_from > p_today then interval '-1 year'
+                        else interval '0' end)::date;
+end;
+comment on function memdb._year_of (date, integer, date) is 'A month''s first day in the year that is meant: the last that has begun or, where p_back is below 0, the first that has not.';
+
+-- _span_named: the days meant by a unit, a weekday, a month or a season before, at or after today.
 --
--- p_back: how many of them back, 0 the one that is now. A weekday counts within its week, which
--- begins on Monday; a month or season p_back 1 is the last one that is over or going on. Null for another name.
+-- p_back: how many of them back, 0 the one that is now, -1 the next. A weekday counts within its week,
+-- which begins on Monday; a month or season p_back 1 is the last one that is over or going on, -1 the
+-- first one that has not begun. The next Friday is the first to come and, as many mean it, that of
+-- next week. Null for another name.
 create or replace function memdb._span_named (p_name text, p_back integer, p_today date)
   returns text
   language plpgsql immutable parallel safe
@@ -70,28 +85,27 @@ begin
     when p_name in ('spring', 'summer', 'autumn', 'fall', 'winter') then
       v_from := make_date(extract(year from p_today)::integer,
                           case p_name when 'spring' then 3 when 'summer' then 6 when 'winter' then 12 else 9 end, 1);
-      if v_from > p_today then
-        v_from := (v_from - interval '1 year')::date;
-      end if;
+      v_from := memdb._year_of(v_from, p_back, p_today);
       return memdb._span_text(v_from, (v_from + interval '3 months')::date - 1);
     when p_name ~* '^(mon|tues|wednes|thurs|fri|satur|sun)day$' then
-      -- "last Friday", said on a Monday, is the one three days ago.
       v_from := v_week + v_weekday - 1;
+      if p_back < 0 then
+        return case when v_from > p_today then memdb._span_text(v_from, v_from) else '' end || memdb._span_text(v_from + 7, v_from + 7);
+      end if;
+      -- "last Friday", said on a Monday, is the one three days ago.
       v_from := v_from - case when v_from >= p_today and p_back > 0 then 7 else 0 end;
       return memdb._span_text(v_from, v_from);
     when v_month is not null then
       v_from := make_date(extract(year from p_today)::integer, v_month, 1);
-      if v_from > p_today - least(p_back, 1) * 31 then
-        v_from := (v_from - interval '1 year')::date;
-      end if;
+      v_from := memdb._year_of(v_from, p_back, p_today - greatest(least(p_back, 1), 0) * 31);
       return memdb._span_text(v_from, (v_from + interval '1 month')::date - 1);
     else
       return null;
   end case;
 end $$;
-comment on function memdb._span_named (text, integer, date) is 'The days meant by a unit, a weekday, a month or a season before or at today.';
+comment on function memdb._span_named (text, integer, date) is 'The days meant by a unit, a weekday, a month or a season before, at or after today.';
 
--- _english_dates: a query with what it counts from today in English spelt out: last May, two weeks ago, the past few days.
+-- _english_dates: a query with what it counts from today in English spelt out: last May, two weeks ago, the next few days.
 create or replace function memdb._english_dates (p_query text, p_today date)
   returns text
   language plpgsql immutable parallel safe
@@ -108,25 +122,32 @@ begin
     select m.part
       from (values (1, '\m' || c_number || '\s+(day|week|month|year)s?\s+(?:ago|earlier|back)\M'),
                    (2, '\m(?:last|past|previous)\s+' || c_number || '\s+(day|week|month|year)s?\M'),
-                   (3, '\m(last|past|previous|this)\s+' || c_named || '\M(?!\s+[0-9])'),
-                   (4, '\m(?:the\s+)?(day\s+before\s+yesterday|yesterday|today|tonight|last\s+night|this\s+(?:morning|afternoon|evening))\M')) r (rule, pattern)
+                   (3, '\m(last|past|previous|this|next|coming|upcoming|following)\s+' || c_named || '\M(?!\s+[0-9])'),
+                   (4, '\m(?:the\s+)?(day\s+before\s+yesterday|yesterday|today|tonight|last\s+night|this\s+(?:morning|afternoon|evening)'
+                       '|day\s+after\s+tomorrow|tomorrow)\M'),
+                   (5, '\min\s+' || c_number || '\s+(day|week|month|year)s?(?:''s?)?(?:\s+time)?\M'),
+                   (6, '\m' || c_number || '\s+(day|week|month|year)s?\s+from\s+(?:now|today)\M'),
+                   (7, '\m(?:next|coming|upcoming|following)\s+' || c_number || '\s+(day|week|month|year)s?\M')) r (rule, pattern)
       cross join lateral (
         select array[r.rule::text, x.part[1], x.part[2]] from regexp_matches(p_query, r.pattern, 'gi') x (part)) m (part)
   loop
     v_span := case v_part[1]
       when '1' then memdb._span_back(memdb._small_number(v_part[2]), lower(v_part[3]), false, p_today)
       when '2' then memdb._span_back(memdb._small_number(v_part[2]), lower(v_part[3]), true, p_today)
-      when '3' then memdb._span_named(lower(v_part[3]), case when lower(v_part[2]) = 'this' then 0 else 1 end, p_today)
-      else memdb._span_back(case when v_part[2] ~* 'before' then 2 when v_part[2] ~* 'yester|last' then 1 else 0 end, 'day', false, p_today) end;
+      when '3' then memdb._span_named(lower(v_part[3]), case when v_part[2] ~* 'this' or (v_part[2] ~* 'coming' and v_part[3] ~* 'weekend') then 0
+                                              when v_part[2] ~* '^(last|past|previous)' then 1 else -1 end, p_today)
+      when '4' then memdb._span_back(case when v_part[2] ~* 'before' then 2 when v_part[2] ~* 'yester|last' then 1 when v_part[2] ~* 'after\s' then -2
+                                          when v_part[2] ~* 'tomorrow' then -1 else 0 end, 'day', false, p_today)
+      else memdb._span_back(-memdb._small_number(v_part[2]), lower(v_part[3]), v_part[1] = '7', p_today) end;
     v_spans := v_spans || coalesce(v_span, '');
   end loop;
   -- A month that was read as "last May" must not be read once more as May of any year.
   return case when v_spans = '' then p_query
-              else regexp_replace(p_query, '\m(last|past|previous|this)\s+' || c_named || '\M(?!\s+[0-9])', '', 'gi') || v_spans end;
+              else regexp_replace(p_query, '\m(last|past|previous|this|next|coming|upcoming|following)\s+' || c_named || '\M(?!\s+[0-9])', '', 'gi') || v_spans end;
 end $$;
-comment on function memdb._english_dates (text, date) is 'A query with what it counts from today in English spelt out: last May, two weeks ago, the past few days.';
+comment on function memdb._english_dates (text, date) is 'A query with what it counts from today in English spelt out: last May, two weeks ago, the next few days.';
 
--- _chinese_dates: a query with what it counts from today in Chinese spelt out: 上周三, 去年五月, 两个月前, 最近三天.
+-- _chinese_dates: a query with what it counts from today in Chinese spelt out: 上周三, 去年五月, 两个月后, 最近三天.
 create or replace function memdb._chinese_dates (p_query text, p_today date)
   returns text
   language plpgsql immutable parallel safe
@@ -140,41 +161,47 @@ declare
   v_day   integer;
 begin
   -- A year before a month is the year of that month; alone it is all of it.
+  v_query := regexp_replace(v_query, '明年(?=\s*(?:[0-9]{1,2}|[一二三四五六七八九十]{1,3})月)', v_year + 1 || '年', 'g');
   v_query := regexp_replace(v_query, '去年(?=\s*(?:[0-9]{1,2}|[一二三四五六七八九十]{1,3})月)', v_year - 1 || '年', 'g');
   v_query := regexp_replace(v_query, '前年(?=\s*(?:[0-9]{1,2}|[一二三四五六七八九十]{1,3})月)', v_year - 2 || '年', 'g');
   v_query := regexp_replace(v_query, '今年(?=\s*(?:[0-9]{1,2}|[一二三四五六七八九十]{1,3})月)', v_year || '年', 'g');
   v_query := regexp_replace(v_query, '上上?个?月(?=[0-9]{1,2}[日号])', to_char(p_today - interval '1 month', 'FMYYYY"年"FMMM"月"'), 'g');
+  v_query := regexp_replace(v_query, '下个?個?月(?=[0-9]{1,2}[日号])', to_char(p_today + interval '1 month', 'FMYYYY"年"FMMM"月"'), 'g');
   for v_part in
     select m.part
-      from (values (1, '(去年|前年|今年)()'),
-                   (2, '(上上|上|这|這|本)个?個?(?:周|週|星期|礼拜|禮拜)(末|[一二三四五六日天])?'),
-                   (3, '(上上|上|这|這|本)个?個?月()'),
+      from (values (1, '(去年|前年|今年|明年|后年|後年)()'),
+                   (2, '(上上|上|这|這|本|下下|下)个?個?(?:周|週|星期|礼拜|禮拜)(末|[一二三四五六日天])?'),
+                   (3, '(上上|上|这|這|本|下下|下)个?個?月()'),
                    (4, c_number || '个?個?(天|日|周|週|星期|礼拜|月|年)(?:前|以前|之前)'),
                    (5, '(?:最近|过去|過去|近|这)' || c_number || '个?個?(天|日|周|週|星期|礼拜|月|年)'),
-                   (6, '(大前天|前天|昨天|昨晚|昨日|今天|今早|今晚|今日)()'),
-                   (7, '(半年)(?:前|以前|之前)()')) r (rule, pattern)
+                   (6, '(大前天|前天|昨天|昨晚|昨日|今天|今早|今晚|今日|明天|明早|明晚|明日|大后天|大後天|后天|後天)()'),
+                   (7, '(半年)(?:前|以前|之前)()'),
+                   (8, c_number || '个?個?(天|日|周|週|星期|礼拜|月|年)(?:后|後|以后|以後|之后|之後)'),
+                   (9, '(?:未来|未來|接下来|接下來|今后|今後)' || c_number || '个?個?(天|日|周|週|星期|礼拜|月|年)'),
+                   (10, '(半年)(?:后|後|以后|以後|之后|之後)()')) r (rule, pattern)
       cross join lateral (
         select array[r.rule::text, x.part[1], x.part[2]] from regexp_matches(v_query, r.pattern, 'g') x (part)) m (part)
   loop
-    v_day := case v_part[2] when '上上' then 2 when '上' then 1 else 0 end;
+    v_day := case v_part[2] when '上上' then 2 when '上' then 1 when '下' then -1 when '下下' then -2 else 0 end;
     v_query := v_query || coalesce(case v_part[1]
-      when '1' then memdb._span_named('year', case v_part[2] when '去年' then 1 when '前年' then 2 else 0 end, p_today)
+      when '1' then memdb._span_named('year', case v_part[2] when '去年' then 1 when '前年' then 2 when '明年' then -1 when '今年' then 0 else -2 end, p_today)
       when '2' then case
         when v_part[3] is null then memdb._span_named('week', v_day, p_today)
         when v_part[3] = '末' then memdb._span_named('weekend', v_day, p_today)
         else memdb._span_text(v_week - 7 * v_day + position(translate(v_part[3], '天', '日') in '一二三四五六日') - 1,
                               v_week - 7 * v_day + position(translate(v_part[3], '天', '日') in '一二三四五六日') - 1) end
       when '3' then memdb._span_named('month', v_day, p_today)
-      when '6' then memdb._span_back(case v_part[2] when '大前天' then 3 when '前天' then 2 when '昨天' then 1 when '昨晚' then 1
-                                          when '昨日' then 1 else 0 end, 'day', false, p_today)
+      when '6' then memdb._span_back(case when v_part[2] ~ '大前' then 3 when v_part[2] ~ '前' then 2 when v_part[2] ~ '昨' then 1 when v_part[2] ~ '今' then 0
+                                          when v_part[2] ~ '明' then -1 when v_part[2] ~ '大' then -3 else -2 end, 'day', false, p_today)
       when '7' then memdb._span_back(6, 'month', false, p_today)
-      else memdb._span_back(memdb._small_number(v_part[2]),
+      when '10' then memdb._span_back(-6, 'month', false, p_today)
+      else memdb._span_back(memdb._small_number(v_part[2]) * case when v_part[1] in ('8', '9') then -1 else 1 end,
                             case when v_part[3] in ('天', '日') then 'day' when v_part[3] = '月' then 'month' when v_part[3] = '年' then 'year' else 'week' end,
-                            v_part[1] = '5', p_today) end, '');
+                            v_part[1] in ('5', '9'), p_today) end, '');
   end loop;
   return v_query;
 end $$;
-comment on function memdb._chinese_dates (text, date) is 'A query with what it counts from today in Chinese spelt out: 上周三, 去年五月, 两个月前, 最近三天.';
+comment on function memdb._chinese_dates (text, date) is 'A query with what it counts from today in Chinese spelt out: 上周三, 去年五月, 两个月后, 最近三天.';
 
 -- _dated_query: a query whose times counted from today are spelt out as dates behind it, for _time_ranges.
 --
@@ -184,7 +211,7 @@ create or replace function memdb._dated_query (p_query text, p_today date)
   language sql immutable parallel safe
 begin atomic
   select case when p_query ~ '年|月|天|日|周|週|星期|礼拜|禮拜|晚|早' then memdb._chinese_dates(e.query, p_today) else e.query end
-    from (select case when p_query ~* '\m(last|past|previous|this|ago|earlier|back|yesterday|today|tonight)\M'
+    from (select case when p_query ~* '\m(last|past|previous|this|next|coming|upcoming|following|in|from|ago|earlier|back|yesterday|today|tonight|tomorrow)\M'
                       then memdb._english_dates(p_query, p_today) else p_query end) e (query);
 end;
 comment on function memdb._dated_query (text, date) is 'A query whose times counted from today are spelt out as dates behind it, for _time_ranges.';
