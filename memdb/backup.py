@@ -14,8 +14,6 @@ import contextlib
 import hashlib
 import json
 import os
-import re
-import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -26,8 +24,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from memdb import calls, migrate
-from memdb._embedded_errors import NotInstalled
-from memdb._embedded_install import find_install
+from memdb._programs import find_program
 from memdb.db import Db, to_memdb_error
 from memdb.errors import InvalidArgument, NameTaken, NotAvailable
 from memdb.types import TableFingerprint
@@ -72,7 +69,8 @@ def backup(dsn: str, file: Path, *, contents: bool = True) -> Manifest:
         file: the dump; the manifest is `file` + ".json". Existing files are replaced at the end.
         contents: also sum up what every row says, which reads the database once more.
 
-    Raises: NotAvailable: no pg_dump as new as the server; or what pg_dump complains of.
+    Raises: NotAvailable: no pg_dump as new as the server, or none that speaks TLS where the server
+    is spoken to by it; or what pg_dump complains of.
     """
     with psycopg.connect(dsn, application_name="memdb backup") as connection:
         connection.execute(_READ)
@@ -82,7 +80,7 @@ def backup(dsn: str, file: Path, *, contents: bool = True) -> Manifest:
         tables = Db.over(connection).run(calls.table_fingerprints(contents))
         partial = file.with_name(file.name + ".partial")
         options = ["--format=custom", *_WITHOUT_GRAPH, f"--file={partial}"]
-        program = _program("pg_dump", connection.info.server_version // 10000)
+        program = _program("pg_dump", connection)
         _run(program, dsn, *options, f"--snapshot={snapshot[0] if snapshot else ''}")
         manifest = Manifest(
             made_at=datetime.now(UTC).isoformat(),
@@ -135,7 +133,7 @@ def restore(dsn: str, file: Path) -> tuple[Difference, ...]:
         )
     migrate.prepare_roles(dsn)
     with psycopg.connect(dsn) as connection:
-        program = _program("pg_restore", connection.info.server_version // 10000)
+        program = _program("pg_restore", connection)
     _run(program, dsn, "--single-transaction", "--exit-on-error", file)
     with psycopg.connect(dsn) as connection:
         copy = Db.over(connection).run(calls.table_fingerprints(_has_contents(manifest)))
@@ -181,25 +179,10 @@ def _has_graph(connection: psycopg.Connection) -> bool:
 # --- PostgreSQL's programs -----------------------------------------------------------
 
 
-def _program(name: str, major: int) -> Path:
-    """Find a program that is at least as new as the server: the system's, or the embedded one."""
-    found = shutil.which(name)
-    candidates = [Path(found)] if found else []
-    with contextlib.suppress(NotInstalled):
-        candidates.append(find_install().binary(name))
-    for candidate in candidates:
-        if _major(candidate) >= major:
-            return candidate
-    raise NotAvailable(
-        f"no {name} of PostgreSQL {major} or newer is installed here",
-        hint=f'Install postgresql-client-{major}, or pip install "memdb-postgres[embedded]".',
-    )
-
-
-def _major(program: Path) -> int:
-    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    found = re.search(r"\) (\d+)", done.stdout)
-    return int(found.group(1)) if found else 0
+def _program(name: str, connection: psycopg.Connection) -> Path:
+    """Find the program that fits the server of a connection, and speaks to it as safely."""
+    major = connection.info.server_version // 10000
+    return find_program(name, major=major, tls=connection.pgconn.ssl_in_use)
 
 
 def _run(program: Path, dsn: str, *arguments: str | Path) -> None:

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import shutil
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Annotated, Any
@@ -13,6 +12,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from rich.text import Text
 
 from memdb import embedded
+from memdb._programs import find_program
 from memdb.commands.options import DataDir, Dsn, settings_for
 from memdb.commands.terminal import err, facts, note, out, when
 from memdb.errors import MemdbError, NotAvailable
@@ -22,6 +22,7 @@ from memdb.settings import Settings
 __all__ = ["register"]
 
 NOT_RUNNING = 3
+_ONLY_TLS = ("require", "verify-ca", "verify-full")
 
 
 def register(app: typer.Typer) -> None:
@@ -152,21 +153,14 @@ def psql(context: typer.Context, dsn: Dsn = None, data_dir: DataDir = None) -> N
     environment = dict(os.environ)
     if password:
         environment["PGPASSWORD"] = str(password)
-    program = _find_psql()
+    tls = str(parameters.get("sslmode", "")) in _ONLY_TLS
+    program = str(find_program("psql", tls=tls))
     os.execve(program, [program, make_conninfo(**parameters), *context.args], environment)  # pyright: ignore[reportArgumentType]
 
 
 def _psql_target(settings: Settings) -> str:
     # A server of your own is reached also where memdb is missing or older: psql is how one looks.
     return settings.dsn or locate(None, settings)
-
-
-def _find_psql() -> str:
-    if found := shutil.which("psql"):
-        return found
-    from memdb._embedded_install import find_install
-
-    return str(find_install().binary("psql"))
 
 
 _NEEDED = ("fastapi", "uvicorn", "limits", "prometheus_client", "asgi_correlation_id")

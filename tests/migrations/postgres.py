@@ -1,13 +1,25 @@
 """Run PostgreSQL's own programs: pg_dump, pg_restore, psql."""
 
 import importlib.util
+import os
 import shutil
 import subprocess
 from pathlib import Path
 
+from psycopg.conninfo import conninfo_to_dict
+
+from memdb._programs import find_program
+
+
+def speaks_tls_only(dsn: str) -> bool:
+    """Whether a server wants TLS, which the programs of the embedded package do not speak."""
+    return conninfo_to_dict(dsn).get("sslmode") == "require"
+
 
 def tool(name: str) -> str:
     """Return the path of a client program, preferring the embedded server's own release."""
+    if speaks_tls_only(os.environ.get("MEMDB_TEST_DSN", "")):
+        return str(find_program(name, tls=True))
     spec = importlib.util.find_spec("pgserver")
     for package in (spec.submodule_search_locations or []) if spec else []:
         program = Path(package) / "pginstall" / "bin" / name

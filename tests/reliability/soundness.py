@@ -4,8 +4,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import namedtuple_row
+
+from memdb._programs import find_program
+from memdb.errors import NotAvailable
 
 HALF_WRITTEN = {
     "a memory without its version": """
@@ -28,9 +30,14 @@ HALF_WRITTEN = {
 
 
 def needs_dumps(dsn: str) -> None:
-    """Skip where a server wants TLS, which the embedded package's pg_dump does not speak."""
-    if conninfo_to_dict(dsn).get("sslmode") == "require":
-        pytest.skip("pg_dump of the embedded package speaks no TLS")
+    """Skip where no pg_dump that fits the server is installed."""
+    with psycopg.connect(dsn) as connection:
+        major = connection.info.server_version // 10000
+        tls = connection.pgconn.ssl_in_use
+    try:
+        find_program("pg_dump", major=major, tls=tls)
+    except NotAvailable as error:
+        pytest.skip(str(error))
 
 
 def assert_sound(dsn: str) -> None:

@@ -123,7 +123,7 @@ def test_the_graph_for_cypher_loses_it_as_well(fresh_db) -> None:
     people.db.execute("select memdb.switch_graph(true)")
     gone = people.memories[0]
     query = """select count(*) from memdb_graph."Memory" g
-                where (g.properties::text::jsonb ->> 'id')::bigint = any (%s)"""
+                where (format('%%s', g.properties)::jsonb ->> 'id')::bigint = any (%s)"""
     assert people.db.execute(query, [gone]).fetchone()[0] == len(gone)
     (row,) = people.call("forget", user=people.name(0), dry_run=False)
     [*steps(people, 50)]

@@ -13,12 +13,14 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 from psycopg.rows import namedtuple_row
 
 from memdb import calls, embedded
 from memdb._embedded_install import Install, find_install
 from memdb.db import Db
 from tests.conftest import Connection, FreshDatabase
+from tests.migrations.postgres import run
 from tests.reliability.soundness import needs_dumps
 from tests.sql.test_35_truth import World, on_event, on_memory
 
@@ -36,7 +38,7 @@ create role memdb_operator nologin in role memdb_writer; create role memdb_servi
 
 @pytest.fixture(scope="module")
 def install() -> Install:
-    """The programs pg_dump and pg_restore."""
+    """The programs of the embedded package, which restore into its own server."""
     return find_install()
 
 
@@ -66,7 +68,7 @@ def lived_in(fresh_db: FreshDatabase, install: Install) -> Iterator[World]:
     with connect(fresh_db.dsn) as db:
         server = db.execute("select current_setting('server_version_num')::int / 10000 as major")
         if server.fetchone().major > int(install.version.partition(".")[0]):
-            pytest.skip("pg_dump is older than the server")
+            pytest.skip("the embedded pg_restore is older than the server")
         db.execute("insert into memdb.schema_info (key, value) values ('test_clock', 'on')")
         db.execute("select memdb.switch_graph(true)")
         row = db.execute("select t.tenant_id from memdb.create_tenant('drill') t").fetchone()
@@ -185,10 +187,11 @@ def restored(
 
     def restore(options: list[str]) -> World:
         dump = tmp_path / "memdb.dump"
-        _run(install, "pg_dump", "-Fc", *options, "-f", dump, "-d", _dsn(lived_in.db))
+        run("pg_dump", "-Fc", *options, "-f", str(dump), "-d", _dsn(lived_in.db))
         with psycopg.connect(other_server.dsn(), autocommit=True) as connection:
             connection.execute(f"create database {name} template template0".encode())
-        _run(install, "pg_restore", "--exit-on-error", "-d", other_server.dsn(name), dump)
+        restored = [install.bin_dir / "pg_restore", "--exit-on-error"]
+        subprocess.run([*restored, "-d", other_server.dsn(name), dump], check=True)
         copies.append(connect(other_server.dsn(name)))
         return World(copies[-1], lived_in.tenant, list(lived_in.events), list(lived_in.memories))
 
@@ -200,14 +203,7 @@ def restored(
 
 
 def _dsn(connection: Connection) -> str:
-    info = connection.info
-    return f"host={info.host} port={info.port} dbname={info.dbname} user={info.user}"
-
-
-def _run(install: Install, program: str, *arguments: object) -> None:
-    command = [install.bin_dir / program, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    return make_conninfo(connection.info.dsn, password=connection.info.password or None)
 
 
 @pytest.mark.parametrize("options", [[], WITHOUT_GRAPH], ids=["whole", "without the graph"])

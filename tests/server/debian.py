@@ -9,6 +9,7 @@ import secrets
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -66,6 +67,11 @@ class DebianRoot:
         stamp = self.path / f"var/lib/memdb-{self.major}"
         if stamp.exists():
             return
+        # What a killed run left mounted is not this root's to empty.
+        for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):
+            target = line.split()[1]
+            if Path(target).is_relative_to(self.path):
+                subprocess.run(["umount", "--lazy", target], check=True)
         shutil.rmtree(self.path, ignore_errors=True)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(
@@ -92,14 +98,18 @@ class DebianRoot:
     def mounted(self) -> Iterator[None]:
         """Give the root what programs expect of a system, for as long as the context lasts."""
         shutil.copy("/etc/resolv.conf", self.path / "etc/resolv.conf")
+        # Files that tests make have the same names inside: the root's pg_dump writes there.
+        temporary = tempfile.gettempdir()
         mounts = [
             (["-t", "proc", "proc"], self.path / "proc"),
             (["--bind", "/dev"], self.path / "dev"),
             (["-t", "tmpfs", "tmpfs"], self.path / "dev/shm"),
+            (["--bind", temporary], self.path / temporary.lstrip("/")),
         ]
         done: list[Path] = []
         try:
             for options, target in mounts:
+                target.mkdir(parents=True, exist_ok=True)
                 subprocess.run(["mount", *options, target], check=True)
                 done.append(target)
                 # What is mounted inside must not appear outside as well.
@@ -108,6 +118,19 @@ class DebianRoot:
         finally:
             for target in reversed(done):
                 subprocess.run(["umount", "--lazy", target], check=True)
+
+    @contextmanager
+    def lent(self) -> Iterator[Path]:
+        """Lend the root's client programs to whoever puts this folder on their PATH."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("psql", "pg_dump", "pg_restore"):
+                script = Path(folder) / name
+                inside = self.binaries / name
+                script.write_text(
+                    f'#!/bin/sh\nexec {shutil.which("chroot")} {self.path} {inside} "$@"\n'
+                )
+                script.chmod(0o755)
+            yield Path(folder)
 
     def run(self, *command: str | Path, user: str = "root", **environment: str) -> str:
         """Run a program inside; gives what it printed, fails with what it complained of."""
@@ -175,8 +198,9 @@ class Server:
 
     def start(self) -> None:
         """Start and wait until it answers."""
-        log = f"/tmp/{self.name}.log"
-        self._as_postgres("pg_ctl", "--pgdata", self.data, "--log", log, "--wait", "start")
+        self._as_postgres(
+            "pg_ctl", "--pgdata", self.data, "--log", f"{self.data}.log", "--wait", "start"
+        )
 
     def stop(self, mode: str = "fast") -> None:
         """Stop it; no harm where it does not run."""
@@ -197,7 +221,7 @@ class Server:
 
     def log(self) -> str:
         """What the server wrote so far."""
-        return (self.root.path / f"tmp/{self.name}.log").read_text("utf-8", "replace")
+        return (self.root.path / f"{self.data}.log".lstrip("/")).read_text("utf-8", "replace")
 
     def _as_postgres(self, program: str, *arguments: str) -> None:
         self.root.run(self.root.binaries / program, *arguments, user="postgres:postgres")

@@ -28,20 +28,22 @@ def main() -> int:
     root = DebianRoot(place(major), major)
     root.build()
     server = Server(root, "main", free_port())
-    with root.mounted():
+    with root.mounted(), root.lent() as programs:
         server.create()
         server.start()
         try:
             return max(
-                _pytest(server, *SUITES_OF[major], *sys.argv[2:]), _pytest(server, "tests/server")
+                _pytest(server, programs, *SUITES_OF[major], *sys.argv[2:]),
+                _pytest(server, programs, "tests/server"),
             )
         finally:
             server.stop()
 
 
-def _pytest(server: Server, *arguments: str) -> int:
+def _pytest(server: Server, programs: Path, *arguments: str) -> int:
     environment = {
         **os.environ,
+        "PATH": f"{programs}:{os.environ['PATH']}",
         "MEMDB_TEST_DSN": server.dsn(),
         "MEMDB_SERVER_ROOT": str(server.root.path),
         "MEMDB_SERVER_MAJOR": str(server.root.major),

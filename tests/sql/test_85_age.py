@@ -363,11 +363,11 @@ ATTACKS = [
 
 
 def content(world: World) -> Any:
-    """Everything in the graph, and the labels it has."""
+    """Everything in the graph, and the labels it has; AGE 1.5 casts no value to text."""
     rows = world.db.execute(
-        "select 'v', id::text, properties::text from memdb_graph._ag_label_vertex"
-        " union all select 'e', id::text || start_id::text || end_id::text, properties::text"
-        " from memdb_graph._ag_label_edge"
+        "select 'v', id::text, format('%s', properties) from memdb_graph._ag_label_vertex"
+        " union all select 'e', id::text || start_id::text || end_id::text,"
+        " format('%s', properties) from memdb_graph._ag_label_edge"
         " union all select 'l', relname, relkind::text from pg_class"
         " where relnamespace = 'memdb_graph'::regnamespace order by 1, 2, 3"
     ).fetchall()
