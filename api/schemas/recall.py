@@ -142,7 +142,8 @@ class Recalled(Answer):
     recall_id: int | None = Field(default=None, description="Its row in the log of recalls.")
     degraded: list[str] = Field(
         description="What made the answer poorer: `encoder` (no vector could be made of the "
-        "query), `time` (cut short), `rerank` (the reranker failed)."
+        "query), `time` (cut short), `rerank` (the reranker failed), `log` (no room on the disk "
+        "for its row in the log of recalls)."
     )
     timing: dict[str, Any] = Field(
         default_factory=dict, description="Milliseconds in the database: in all, and by leg."

@@ -79,7 +79,8 @@ def recall(
         pool: how many hits the reranker puts in order, the `k` best of which come back. It works
             after recall, whatever `timeout_ms` is; the log holds all of them.
         timeout_ms: after this long the answer comes from the keyword leg alone.
-        log_recall: False leaves no row in the log of recalls; `recall_id` is None then.
+        log_recall: False leaves no row in the log of recalls; `recall_id` is None then. Where the
+            disk is full there is none either, and `degraded` names `log`.
         as_of_belief, as_of_world: what was believed then, about that day, as for `get`; sources
             have the status they had then.
         budget_ms: how long this may take, encoding included, reranking not: legs that would not
@@ -164,6 +165,8 @@ def recall(
     timing = (rows[0].timing if rows else None) or {}
     if timing.get("degraded") and "time" not in degraded:
         degraded.append("time")
+    if timing.get("unlogged"):
+        degraded.append("log")
     return _result(hits[:k], recall_id, degraded, (perf_counter() - started) * 1000, timing)
 
 

@@ -202,7 +202,7 @@ begin atomic
 end;
 comment on function memdb._recall_sources (integer, bigint[], integer[], timestamptz, text) is 'What each hit rests on, as recall shows it.';
 
--- _log_recall: write one row of the recall log and give back its id; null on a standby.
+-- _log_recall: write one row of the recall log and give back its id; null on a standby, and where the disk is full.
 create or replace function memdb._log_recall (
   p_tenant     integer,
   p_namespaces text[],
@@ -230,14 +230,19 @@ begin
     return null;
   end if;
   v_now := memdb.current_time();
-  insert into memdb.recall as r (tenant_id, recorded_at, namespace_ids, user_id, agent_id, query, arguments, memory_ids, versions,
-                                 scores, legs, elapsed_ms, timing, is_degraded)
-    values (p_tenant, v_now, memdb._readable(p_tenant, p_namespaces, p_agent), left(p_user, 200), left(p_agent, 200), left(p_query, 8000), p_arguments,
-            p_memory_ids, p_versions, p_scores, p_legs, p_elapsed_ms, p_timing, coalesce((p_timing -> 'degraded')::boolean, false))
-    returning r.recall_id into v_id;
+  begin
+    insert into memdb.recall as r (tenant_id, recorded_at, namespace_ids, user_id, agent_id, query, arguments, memory_ids, versions,
+                                   scores, legs, elapsed_ms, timing, is_degraded)
+      values (p_tenant, v_now, memdb._readable(p_tenant, p_namespaces, p_agent), left(p_user, 200), left(p_agent, 200), left(p_query, 8000), p_arguments,
+              p_memory_ids, p_versions, p_scores, p_legs, p_elapsed_ms, p_timing, coalesce((p_timing -> 'degraded')::boolean, false))
+      returning r.recall_id into v_id;
+  exception when disk_full then
+    -- The answer is found and needs no room; a memory that cannot be asked helps nobody to make some.
+    return null;
+  end;
   return v_id;
 end $$;
-comment on function memdb._log_recall (integer, text[], text, text, text, jsonb, bigint[], integer[], real[], jsonb, real, jsonb) is 'Write one row of the recall log and give back its id; null on a standby.';
+comment on function memdb._log_recall (integer, text[], text, text, text, jsonb, bigint[], integer[], real[], jsonb, real, jsonb) is 'Write one row of the recall log and give back its id; null on a standby, and where the disk is full.';
 
 -- recall: the memories that help to answer a question, best first, each with its sources.
 --
@@ -265,7 +270,7 @@ comment on function memdb._log_recall (integer, text[], text, text, text, jsonb,
 -- row, null where nothing was logged. What was asked for although it does not hold is labelled by
 -- status and put behind.
 -- Days a query names are days in the time zone of the database session. On a standby nothing is
--- written. Raises MD001, MD004 and MD105 (vector), MD102, MD106, MD301, MD302.
+-- written; nor where the disk is full, which timing tells by unlogged. Raises MD001, MD004 and MD105 (vector), MD102, MD106, MD301, MD302.
 -- Cost: bounded by p_k (at least 50) for all legs but the vector leg, which measures every vector
 -- of the scope. About the past, also every version that holds a word of the query is read.
 create or replace function memdb.recall (
@@ -326,6 +331,9 @@ begin
         'metadata', p_metadata, 'expand', p_expand, 'offset', nullif(p_offset, 0))),
       coalesce(v_hits.memory_ids, '{}'), coalesce(v_hits.versions, '{}'), coalesce(v_hits.scores, '{}'),
       coalesce(to_jsonb(v_hits.legs), '[]'), (1000 * extract(epoch from clock_timestamp() - v_begin))::real, v_hits.timing);
+    if recall_id is null and not pg_is_in_recovery() then
+      v_hits.timing := v_hits.timing || '{"unlogged": true}'::jsonb;
+    end if;
   end if;
   if p_report then
     rank := 0;

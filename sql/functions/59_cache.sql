@@ -189,10 +189,13 @@ begin
            p_include, p_belief_at, p_world_at, p_budget_ms, p_tiers, p_from, p_to, p_entities, p_topic, p_metadata, p_expand, p_offset) c;
   -- Nobody waits for another who keeps the same answer in a transaction that is still open.
   if pg_try_advisory_xact_lock(hashtextextended(encode(v_key, 'hex'), p_tenant)) then
-    insert into memdb.recall_cache as r (tenant_id, cache_key, namespace_ids, snapshot, hits)
-      values (p_tenant, v_key, v_namespaces, v_found.snapshot, coalesce(v_found.hits, '{}'))
-      on conflict on constraint recall_cache_pkey
-      do update set namespace_ids = excluded.namespace_ids, snapshot = excluded.snapshot, hits = excluded.hits, stored_at = excluded.stored_at;
+    begin
+      insert into memdb.recall_cache as r (tenant_id, cache_key, namespace_ids, snapshot, hits)
+        values (p_tenant, v_key, v_namespaces, v_found.snapshot, coalesce(v_found.hits, '{}'))
+        on conflict on constraint recall_cache_pkey
+        do update set namespace_ids = excluded.namespace_ids, snapshot = excluded.snapshot, hits = excluded.hits, stored_at = excluded.stored_at;
+    exception when disk_full then null;
+    end;
   end if;
   return query select h.* from unnest(v_found.hits) h;
 end $$;

@@ -14,15 +14,15 @@ from api.app import create_app
 from api.clients import Clients
 from memdb import Memory, calls
 from memdb.keys import Secret
-from memdb.models.fake import HashEncoder
+from memdb.models import Embed
 from memdb.settings import Settings
 
 
 @contextmanager
-def served(dsn: str, **given: Any) -> Iterator[str]:
+def served(dsn: str, *, encoder: Embed | str = "hash-64", **given: Any) -> Iterator[str]:
     """Run the service over a database; gives its address."""
     settings = Settings(**{"dsn": dsn, "pool_min_size": 0, "rate_limit": "", **given})
-    clients = Clients(settings, encoder=HashEncoder())
+    clients = Clients(settings, encoder=encoder)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         app = create_app(settings, clients=clients)

@@ -2,7 +2,8 @@
 
 Builds a Debian root, starts PostgreSQL in it over TCP with scram and TLS, runs the suites that
 need nothing but a server (tests/sql, tests/migrations and what of the others takes a DSN), and
-then tests/server, which looks at what only a whole server has.
+then tests/server, which looks at what only a whole server has. Further arguments go to pytest; where
+they name files, these are run instead.
 """
 
 import os
@@ -32,6 +33,8 @@ def main() -> int:
         server.create()
         server.start()
         try:
+            if any(Path(argument.partition("::")[0]).exists() for argument in sys.argv[2:]):
+                return _pytest(server, programs, *sys.argv[2:])
             return max(
                 _pytest(server, programs, *SUITES_OF[major], *sys.argv[2:]),
                 _pytest(server, programs, "tests/server"),

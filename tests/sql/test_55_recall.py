@@ -369,6 +369,32 @@ def test_an_empty_answer_is_logged_too(store):
     assert (row.query, row.memory_ids) == ("tea", [])
 
 
+NO_ROOM = """
+create function public.no_room() returns trigger language plpgsql as $$
+begin raise 'could not extend file' using errcode = 'disk_full'; end $$;
+create trigger no_room before insert on memdb.recall for each row execute function public.no_room();
+"""
+
+
+def test_a_full_disk_keeps_nobody_from_reading(store) -> None:
+    memory = store.remember("tea")
+    store.db.execute(NO_ROOM)
+    for function in ("recall", "build_context"):
+        rows = store.db.execute(f"select * from memdb.{function}(%s, 'tea')", [store.tenant])
+        assert [row.recall_id for row in rows] == [None]
+    first, hit = store.db.execute(
+        "select * from memdb.recall(%s, 'tea', p_report => true)", [store.tenant]
+    ).fetchall()
+    assert (hit.memory_id, first.timing["unlogged"]) == (memory, True)
+
+
+def test_another_fault_of_the_log_is_told(store, refuses) -> None:
+    store.remember("tea")
+    store.db.execute(NO_ROOM.replace("disk_full", "io_error"))
+    with refuses("58030"):
+        store.recall("tea")
+
+
 # --- bad input --------------------------------------------------------------------------
 
 

@@ -261,3 +261,20 @@ def test_only_an_operator_switches_it(db, tenant, app_role, as_role, refuses):
         db.execute("select memdb.switch_recall_cache(true)")
     with refuses("MD001"):
         db.execute("select memdb.switch_recall_cache(null)")
+
+
+def test_where_the_disk_is_full_nothing_is_kept_and_all_is_answered(world):
+    rows, two = world
+    rows.db.execute(
+        """
+        create function public.no_room() returns trigger language plpgsql as $$
+        begin raise 'could not extend file' using errcode = 'disk_full'; end $$;
+        create trigger no_room before insert on memdb.recall_cache
+          for each row execute function public.no_room();
+        """
+    )
+    try:
+        assert [ask(two, rows.tenant) for _ in "12"] == [(False, BOTH)] * 2
+    finally:
+        rows.db.execute("drop function public.no_room() cascade")
+    assert [ask(two, rows.tenant) for _ in "12"] == [(False, BOTH), (True, BOTH)]
