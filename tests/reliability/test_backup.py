@@ -1,7 +1,7 @@
 """memdb backup and memdb restore: the copy is the original, and says so."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -9,7 +9,10 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from typer.testing import CliRunner
 
-from memdb import Memory, backup, errors
+from memdb import Memory, _programs, backup, errors
+from memdb._embedded_errors import NotInstalled
+from memdb._embedded_install import find_install
+from memdb._programs import find_program
 from memdb.cli import app
 from memdb.settings import Settings
 from tests.cluster import Cluster
@@ -114,3 +117,67 @@ def test_a_password_is_not_shown_to_other_users(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(RuntimeError):
         backup._run(Path("pg_dump"), make_conninfo("", host="h", password="secret"))
     assert seen == [["pg_dump", "--dbname=host=h", "secret"]]
+
+
+# --- which program -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int, bool], Path]:
+    """A factory: `programs("a", 18, True)` is a pg_dump 18 that speaks TLS; there are no others."""
+    installed: list[Path] = []
+
+    def install(place: str, major: int, tls: bool) -> Path:
+        program = tmp_path / place / "pg_dump"
+        program.parent.mkdir()
+        says = "could not connect" if tls else "SSL support is not compiled in"
+        version = f'[ "$1" = --version ] && echo "pg_dump (PostgreSQL) {major}.1" && exit'
+        program.write_text(f'#!/bin/sh\n{version}\necho "{says}" >&2; exit 1\n')
+        program.chmod(0o755)
+        installed.append(program)
+        return program
+
+    monkeypatch.setattr(_programs, "_installed", lambda name: iter(installed))
+    return install
+
+
+def test_the_program_of_the_servers_own_version_comes_first(programs) -> None:
+    programs("old", 15, True)
+    newest, newer, own = (programs(f"v{major}", major, True) for major in (19, 18, 17))
+    assert find_program("pg_dump", major=17) == own
+    assert find_program("pg_dump", major=18) == newer
+    assert find_program("pg_dump", major=19) == newest
+    with pytest.raises(errors.NotAvailable, match="PostgreSQL 20 or newer is installed") as caught:
+        find_program("pg_dump", major=20)
+    assert "postgresql-client-20" in (caught.value.hint or "")
+
+
+def test_what_was_encrypted_is_dumped_by_a_program_that_encrypts(programs) -> None:
+    own = programs("own", 18, False)
+    with pytest.raises(errors.NotAvailable, match="speaks TLS") as caught:
+        find_program("pg_dump", major=18, tls=True)
+    assert "postgresql-client-18" in (caught.value.hint or "")
+    newer = programs("newer", 19, True)
+    assert find_program("pg_dump", major=18, tls=True) == newer
+    assert find_program("pg_dump", major=18) == own
+    assert find_program("pg_dump") == own
+
+
+def test_the_embedded_programs_are_known_to_speak_no_tls() -> None:
+    try:
+        dump = find_install().binary("pg_dump")
+    except NotInstalled:
+        pytest.skip("needs the embedded package")
+    assert not _programs._speaks_tls(dump)
+
+
+def test_a_database_spoken_to_by_tls_is_dumped_by_tls(
+    lived_in: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with psycopg.connect(lived_in) as connection:
+        if not connection.pgconn.ssl_in_use:
+            pytest.skip("the server speaks no TLS")
+    monkeypatch.setattr(_programs, "_speaks_tls", lambda program: False)
+    with pytest.raises(errors.NotAvailable, match="speaks TLS"):
+        backup.backup(lived_in, tmp_path / "copy.dump")
+    assert list(tmp_path.iterdir()) == []

@@ -2,8 +2,8 @@
 
 Builds a Debian root, starts PostgreSQL in it over TCP with scram and TLS, runs the suites that
 need nothing but a server (tests/sql, tests/migrations and what of the others takes a DSN), and
-then tests/server, which looks at what only a whole server has. Further arguments go to pytest; where
-they name files, these are run instead.
+then tests/server, which looks at what only a whole server has. Further arguments go to pytest;
+where they name files, only these are run.
 """
 
 import os
