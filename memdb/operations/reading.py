@@ -70,7 +70,7 @@ def recall(
         vector: of the query, by the tenant's encoder, instead of encoding it here.
         namespaces: where to look; default: the client's own, None: everywhere you may read.
         user: only what concerns this user; default: the client's own, None: anybody.
-        session: the conversation going on; its neighbouring turns count more.
+        session: only memories drawn from this session; `conversation` names the one going on.
         types: only memories of these types.
         legs: ways of finding: keyword, vector, neighbour, graph, fresh; default: all.
         hops: how far to walk along relations.

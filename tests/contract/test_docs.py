@@ -1,173 +1,118 @@
-"""The pages of docs/: their code runs, their links lead somewhere, the references are whole.
-
-A page is run from its first block to its last in a directory of its own, as a tenant of its own:
-`python` blocks share their names, `sql` goes through psql, `memdb` lines of `sh` through the
-command line, and a block with a title is a file.
-"""
+"""The pages of docs/ and the README files: their code runs and prints what they show, their links
+lead somewhere, the references are whole."""
 
 import ast
-import asyncio
 import inspect
 import logging
 import os
 import re
-import shlex
-import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from typer.main import get_command
-from typer.testing import CliRunner
+from psycopg import sql
 
-from memdb._embedded_install import find_install
-from memdb.cli import app
 from tests.cluster import Cluster
 from tests.contract import docs_site
+from tests.contract.reader import Block, Reader, blocks
 
-DOCS = docs_site.DOCS
-BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.M | re.S)
-RUN = ["quickstart", "concepts", "recipes", "python", "migrating", "operations", "evaluation", "zh"]
-# Servers and questions at a terminal, other programs' databases, and what would end this one.
-NOT_RUN = {"serve", "mcp", "up", "psql", "restore", "migrate", "uninstall", "worker --listen"}
+DOCS, ROOT = docs_site.DOCS, docs_site.ROOT
+PAGES = {
+    file.relative_to(ROOT).as_posix(): list(blocks(file.read_text(encoding="utf-8")))
+    for file in [*sorted(DOCS.rglob("*.md")), ROOT / "docker/README.md", ROOT / "README.md"]
+}
+ADAPTERS = PAGES.pop("docs/adapters.md")
+# Blocks that no test can carry out here, by page and how they begin, each with the reason.
+NOT_RUN = {
+    ("docker/README.md", "cp docker"): "needs Docker; see tests/contract/test_docker.py",
+    ("docs/scale.md", "MEMDB_DSN="): "needs two servers; see tests/server/test_replica.py",
+    ("docs/scale.md", "-- On the coordinator"): "needs Citus, as the page says",
+    ("README.md", "make demo"): "tests/memdb/test_demo.py, and these tests",
+}
+# What stands for programs of others that a page moves in from.
+BEFORE = {"docs/migrating.md": "create table store (prefix text, key text, value jsonb)"}
 
 
-def blocks(page: str) -> list[tuple[str, str, str]]:
-    return BLOCK.findall((DOCS / f"{page}.md").read_text(encoding="utf-8"))
-
-
-@pytest.fixture(scope="module")
-def docs_dsn(cluster: Cluster) -> Iterator[str]:
-    """One database for all pages."""
-    with cluster.clone("docs") as dsn:
-        yield dsn
+def to_run(page: str) -> Iterator[Block]:
+    left = [start for at, start in NOT_RUN if at == page]
+    return (block for block in PAGES[page] if not block.text.startswith(tuple(left)))
 
 
 @pytest.fixture
-def place(docs_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Be in an empty directory, with nothing but the database and an encoder set."""
+def reader(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
+    """Somebody in an empty folder, with nothing but a new database and an encoder set."""
     for name in os.environ:
         if name.startswith("MEMDB_") and not name.startswith("MEMDB_TEST"):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MEMDB_DSN", docs_dsn)
     monkeypatch.setenv("MEMDB_ENCODER", "hash-64")
     logger = logging.getLogger("memdb")
     before = [*logger.handlers], logger.level, logger.propagate
-    yield docs_dsn
+    with ExitStack() as stack:
+        dsn = stack.enter_context(cluster.clone("page"))
+        monkeypatch.setenv("MEMDB_DSN", dsn)
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute("select memdb.create_tenant('default')")
+        one = Reader(lambda: stack.enter_context(cluster.empty("page")), tmp_path)
+        stack.callback(one.close)
+        yield one
+    with psycopg.connect(cluster.server, autocommit=True) as connection:
+        for role in one.roles:
+            connection.execute(sql.SQL("drop role if exists {}").format(sql.Identifier(role)))
     logger.handlers[:], logger.level, logger.propagate = before
 
 
-def play(page: str, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMDB_TENANT", page)
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("select memdb.create_tenant(%s)", [page])
-    names: dict[str, Any] = {"__name__": page}
-    for kind, title, text in blocks(page):
-        if title:
-            Path(title).write_text(text, encoding="utf-8")
-        elif kind == "python":
-            run_python(page, text, names)
-        elif kind == "sql":
-            run_sql(dsn, text)
-        elif kind == "sh":
-            run_lines(text)
+def follow(reader: Reader, page: str) -> None:
+    with psycopg.connect(os.environ["MEMDB_DSN"], autocommit=True) as connection:
+        connection.execute(BEFORE.get(page, ""))
+    for block in to_run(page):
+        try:
+            reader.follow(block)
+        except BaseException as error:
+            error.add_note(f"{page}, line {block.line}")
+            raise
 
 
-def run_python(page: str, text: str, names: dict[str, Any]) -> None:
-    code = compile(text, f"{page}.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    if code.co_flags & inspect.CO_COROUTINE:
-        asyncio.run(eval(code, names))
-    else:
-        exec(code, names)
+@pytest.mark.parametrize("page", [page for page in PAGES if any(to_run(page))])
+def test_the_code_of_a_page_runs(page: str, reader: Reader) -> None:
+    follow(reader, page)
 
 
-def run_sql(dsn: str, text: str) -> None:
-    command = [find_install().binary("psql"), "--no-psqlrc", "--set=ON_ERROR_STOP=1", dsn]
-    environment = {**os.environ, "PGCLIENTENCODING": "UTF8"}
-    done = subprocess.run(
-        command, input=text, capture_output=True, encoding="utf-8", env=environment, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+def test_http_also_where_there_is_no_curl(reader: Reader) -> None:
+    """The stand-in for curl does what curl does, so that it proves as much."""
+    reader.install("curl")
+    follow(reader, "docs/http.md")
 
 
-def memdb_lines(text: str) -> Iterator[str]:
-    for line in text.splitlines():
-        if line.startswith("memdb "):
-            yield line.partition(" #")[0].strip()
+def test_what_is_not_run_is_there() -> None:
+    for page, start in NOT_RUN:
+        assert any(block.text.startswith(start) for block in PAGES[page]), (page, start)
 
 
-def run_lines(text: str) -> None:
-    for line in memdb_lines(text):
-        if not any(line.startswith(f"memdb {name}") for name in NOT_RUN):
-            done = CliRunner().invoke(app, shlex.split(line)[1:])
-            assert done.exit_code == 0, f"{line}\n{done.output}\n{done.exception!r}"
-
-
-@pytest.mark.parametrize("page", RUN)
-def test_the_code_of_a_page_runs(page: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    play(page, place, monkeypatch)
-
-
-@pytest.mark.parametrize("number", range(len(blocks("adapters"))))
-def test_the_code_of_the_adapters(number: int, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", range(len(ADAPTERS)))
+def test_the_code_of_the_adapters(number: int, request: pytest.FixtureRequest) -> None:
     """Each alone, where its framework is installed: `make conformance`."""
-    kind, _, text = blocks("adapters")[number]
-    if kind != "python":
-        pytest.skip("no Python")
-    code = ast.parse(text)
-    wanted = [node.module for node in ast.walk(code) if isinstance(node, ast.ImportFrom)]
-    adapters = [name for name in wanted if name and name.startswith("memdb.adapters.")]
-    for name in adapters:
-        source = (docs_site.ROOT / f"{name.replace('.', '/')}.py").read_text(encoding="utf-8")
-        needs = re.findall(r"^(?:from|import) (\w+)", source, re.M)
-        if any(find_spec(module) is None for module in needs):
-            pytest.skip(f"{name} is for a framework that is not installed")
-    tenant = f"adapters-{number}"
-    monkeypatch.setenv("MEMDB_TENANT", tenant)
-    with psycopg.connect(place, autocommit=True) as connection:
-        connection.execute("select memdb.create_tenant(%s)", [tenant])
-    names: dict[str, Any] = {"__name__": tenant}
-    run_python("adapters", text, names)
-    if hasattr(names.get("memory"), "close") and not inspect.iscoroutinefunction(
-        names["memory"].close
-    ):
-        names["memory"].close()
-
-
-def test_what_other_pages_show_is_right_in_form(db: Any) -> None:
-    """Not run, for it names ids of somebody's own: functions and arguments exist, Python parses."""
-    for file in DOCS.rglob("*.md"):
-        if file.stem in RUN:
-            continue
-        for kind, _, text in BLOCK.findall(file.read_text(encoding="utf-8")):
-            if kind == "python":
-                compile(text, file.name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-            for statement in re.findall(r"^select .*?;", text, re.M | re.S) * (kind == "sql"):
-                db.execute(f"explain {statement}")
-
-
-def test_every_command_that_is_shown_can_be_called() -> None:
-    """Also where it is not run: the command, and each option of it, exist."""
-    for file in DOCS.rglob("*.md"):
-        for kind, _, text in BLOCK.findall(file.read_text(encoding="utf-8")):
-            if kind == "sh":
-                for line in memdb_lines(text):
-                    _check_options(line, file.name)
-
-
-def _check_options(line: str, where: str) -> None:
-    command: Any = get_command(app)
-    _, *words = shlex.split(line)
-    while words and hasattr(command, "commands"):
-        assert words[0] in command.commands, f"{where}: {line}"
-        command = command.commands[words.pop(0)]
-    known = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
-    given = {word.partition("=")[0] for word in words if re.match(r"-{1,2}[a-zA-Z]", word)}
-    assert given <= known, f"{where}: {line}"
+    block = ADAPTERS[number]
+    if block.kind == "python":
+        wanted = [
+            one.module for one in ast.walk(ast.parse(block.text)) if isinstance(one, ast.ImportFrom)
+        ]
+        for name in wanted:
+            if not name or not name.startswith("memdb.adapters."):
+                continue
+            source = (ROOT / f"{name.replace('.', '/')}.py").read_text(encoding="utf-8")
+            needs = re.findall(r"^(?:from|import) (\w+)", source, re.M)
+            if any(find_spec(module) is None for module in needs):
+                pytest.skip(f"{name} is for a framework that is not installed")
+    reader: Reader = request.getfixturevalue("reader")
+    reader.follow(block)
+    memory = reader.names.get("memory")
+    if hasattr(memory, "close") and not inspect.iscoroutinefunction(memory.close):
+        memory.close()
 
 
 # --- the site ------------------------------------------------------------------------------
