@@ -1914,6 +1914,8 @@ CREATE INDEX memory_version_event_idx ON memdb.memory_version USING btree (tenan
 
 CREATE INDEX memory_version_keyword_idx ON memdb.memory_version USING gin (keyword);
 
+CREATE INDEX memory_version_metadata_idx ON memdb.memory_version USING gin (memdb.scoped_metadata_v1(tenant_id, namespace_id, metadata) jsonb_path_ops) WHERE (metadata <> '{}'::jsonb);
+
 CREATE INDEX mention_entity_idx ON memdb.mention USING btree (tenant_id, entity_id, memory_id);
 
 CREATE INDEX model_call_answer_idx ON ONLY memdb.model_call USING btree (tenant_id, prompt_hash) WHERE ((outcome = 'ok'::text) AND (response IS NOT NULL));
@@ -2774,6 +2776,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _choose_topic (p_tenant integer, p_memory memdb.memory, p_model integer, p_spread double precision)
 -- returns bigint; volatile; for its owner
 
+-- _chosen (p_tenant integer, p_namespaces integer[], p_sessions bigint[], p_also memdb._recall_filter, p_few integer)
+-- returns bigint[]; stable; for its owner
+
 -- _chosen_matches (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_terms text[], p_idf double precision[], p_mean double precision, p_limit integer, p_also memdb._recall_filter, OUT memory_ids bigint[], OUT scores double precision[])
 -- returns record; stable; for its owner
 
@@ -3173,6 +3178,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _is_broken (p_tenant integer, p_justification bigint)
 -- returns boolean; stable; for its owner
 
+-- _is_common_metadata (p_tenant integer, p_namespaces integer[], p_metadata jsonb)
+-- returns boolean; stable; for its owner
+
 -- _is_erasing ()
 -- returns boolean; stable, security definer; for memdb_reader
 
@@ -3376,6 +3384,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- _memory_sources (p_tenant integer, p_memories jsonb, p_readable integer[])
 -- returns SETOF memdb._memory_source; volatile, rows 1000; for its owner
+
+-- _metadata_members (p_tenant integer, p_namespaces integer[], p_metadata jsonb, p_limit integer)
+-- returns bigint[]; stable; for its owner
 
 -- _missing_vectors (p_tenant integer, p_model integer)
 -- returns integer; stable; for its owner
@@ -4402,6 +4413,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- scope_lexemes_v1 (p_tenant integer, p_namespace integer, p_user text)
 -- returns text[]; immutable; for its owner
+
+-- scoped_metadata_v1 (p_tenant integer, p_namespace integer, p_metadata jsonb)
+-- returns jsonb; immutable; for its owner
 
 -- service_state ()
 -- returns TABLE(metric text, value double precision); stable, security definer, rows 8; for memdb_service

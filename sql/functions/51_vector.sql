@@ -210,16 +210,23 @@ declare
 begin
   if p_sessions is not null or (p_also).chosen is not null then
     return query
-      select m.memory_id, m.version, -(e.vector <#> p_vector)
+      select m.memory_id, m.version, e.similarity
         from (select c.id from unnest((p_also).chosen) c (id)
               union all
               select s.memory_id from memdb.memory s
                where (p_also).chosen is null and s.tenant_id = p_tenant and s.session_id = any (p_sessions)) c (id)
-        join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = c.id
-        join memdb.embedding e
-          on e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = m.memory_id and e.version = m.version
-       where (p_namespaces is null or m.namespace_id = any (p_namespaces))
-         and (p_statuses is null or memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also))
+        cross join lateral (
+          select m.memory_id, m.version
+            from memdb.memory m
+           where m.tenant_id = p_tenant and m.memory_id = c.id
+             and (p_namespaces is null or m.namespace_id = any (p_namespaces))
+             and (p_statuses is null or memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also))
+          offset 0) m
+        cross join lateral (
+          select -(e.vector <#> p_vector) as similarity
+            from memdb.embedding e
+           where e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = m.memory_id and e.version = m.version
+          offset 0) e
        order by 3 desc, 1
        limit p_limit;
     return;

@@ -1,5 +1,109 @@
 -- The search: all legs of a recall in their order, within a budget of time.
 
+-- _metadata_members: the memories of a scope whose current version has this metadata, at most p_limit.
+--
+-- By the metadata index, namespace by namespace: "null or any of" would read the whole tenant.
+create or replace function memdb._metadata_members (p_tenant integer, p_namespaces integer[], p_metadata jsonb, p_limit integer)
+  returns bigint[]
+  language plpgsql stable
+  -- A small table looks cheap to read in sequence, but that reads the memories of others.
+  set enable_seqscan = off
+as $$
+begin
+  return array(
+    select v.memory_id
+      from (select p_metadata || jsonb_object(array[E'\x01t', p_tenant::text]) as document where p_namespaces is null
+            union all
+            select memdb.scoped_metadata_v1(p_tenant, n.id, p_metadata) from unnest(p_namespaces) n (id)) s
+      cross join lateral (
+        select v.memory_id
+          from memdb.memory_version v
+         where memdb.scoped_metadata_v1(v.tenant_id, v.namespace_id, v.metadata) @> s.document and v.metadata <> '{}'
+           and v.tenant_id = p_tenant and v.metadata @> p_metadata and v.retired_at is null
+         limit p_limit) v
+     limit p_limit);
+end $$;
+comment on function memdb._metadata_members (integer, integer[], jsonb, integer) is 'The memories of a scope whose current version has this metadata, at most p_limit.';
+
+-- _is_common_metadata: whether more than a fifth of the newest memories of a scope have this metadata.
+--
+-- A guess, for speed alone: 100 are looked at, of the first 20 namespaces.
+create or replace function memdb._is_common_metadata (p_tenant integer, p_namespaces integer[], p_metadata jsonb)
+  returns boolean
+  language plpgsql stable
+as $$
+begin
+  return (
+    select count(*) filter (where v.metadata @> p_metadata) > 0.2 * count(*)
+      from (select m.memory_id, m.version
+              from (select m.memory_id, m.version from memdb.memory m
+                     where m.tenant_id = p_tenant and p_namespaces is null order by m.memory_id desc limit 100) m
+            union all
+            select m.memory_id, m.version
+              from unnest(p_namespaces[1:20]) n (id)
+              cross join lateral (
+                select m.memory_id, m.version from memdb.memory m
+                 where m.tenant_id = p_tenant and m.namespace_id = n.id
+                 order by m.occurred_at desc, m.memory_id desc limit 100 / least(20, cardinality(p_namespaces))) m) m
+      cross join lateral (
+        select v.metadata from memdb.memory_version v
+         where v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version offset 0) v);
+end $$;
+comment on function memdb._is_common_metadata (integer, integer[], jsonb) is 'Whether more than a fifth of the newest memories of a scope have this metadata.';
+
+-- _chosen: the only memories of a scope that can pass the filters, where they are p_few at most; null where they are more.
+--
+-- The filters are asked in the order of what they cost; the first that leaves few decides. Of more than 1,000
+-- namespaces neither time nor metadata are looked up.
+create or replace function memdb._chosen (
+  p_tenant     integer,
+  p_namespaces integer[],
+  p_sessions   bigint[],
+  p_also       memdb._recall_filter,
+  p_few        integer
+)
+  returns bigint[]
+  language plpgsql stable
+as $$
+declare
+  v_in     integer[];
+  v_chosen bigint[];
+begin
+  if (p_also).members is not null then
+    v_chosen := array(
+      select i.id
+        from (select generate_series(lower(r.range), upper(r.range) - 1) as id from unnest((p_also).members) r (range)
+               limit p_few + 1) i);
+  elsif p_sessions is not null then
+    v_chosen := array(
+      select m.memory_id from memdb.memory m
+       where m.tenant_id = p_tenant and m.session_id = any (p_sessions) limit p_few + 1);
+  elsif coalesce((p_also).from_at, (p_also).to_at) is not null then
+    v_in := coalesce(p_namespaces, array(select n.namespace_id from memdb.namespace n where n.tenant_id = p_tenant));
+    if cardinality(v_in) <= 1000 then
+      -- One by one, in the order of the index by time: for all at once the planner reads the whole tenant.
+      v_chosen := array(
+        select m.memory_id
+          from unnest(v_in) n (id)
+          cross join lateral (
+            select m.memory_id from memdb.memory m
+             where m.tenant_id = p_tenant and m.namespace_id = n.id
+               and m.occurred_at >= coalesce((p_also).from_at, '-infinity') and m.occurred_at < coalesce((p_also).to_at, 'infinity')
+             order by m.occurred_at, m.memory_id limit p_few + 1) m
+         limit p_few + 1);
+    end if;
+  end if;
+  if cardinality(v_chosen) <= p_few then
+    return v_chosen;
+  elsif (p_also).metadata is null or cardinality(p_namespaces) > 1000
+     or memdb._is_common_metadata(p_tenant, p_namespaces, (p_also).metadata) then
+    return null;
+  end if;
+  v_chosen := memdb._metadata_members(p_tenant, p_namespaces, (p_also).metadata, p_few + 1);
+  return case when cardinality(v_chosen) <= p_few then v_chosen end;
+end $$;
+comment on function memdb._chosen (integer, integer[], bigint[], memdb._recall_filter, integer) is 'The only memories of a scope that can pass the filters, where they are p_few at most; null where they are more.';
+
 -- _narrow: the further filters of a recall, as the legs take them.
 --
 -- p_entities are names in any spelling, resolved in the namespaces given; of entities and topics
@@ -23,21 +127,18 @@ as $$
 declare
   v_few  integer;
   v_also memdb._recall_filter;
-  v_in   integer[];
 begin
   v_also.tiers := p_tiers;
   v_also.from_at := p_from;
   v_also.to_at := p_to;
   v_also.metadata := nullif(p_metadata, '{}');
-  if p_entities is not null or p_sessions is null and coalesce(p_from, p_to) is not null then
-    v_in := coalesce(p_namespaces, array(select n.namespace_id from memdb.namespace n where n.tenant_id = p_tenant));
-  end if;
   if p_entities is not null then
     select coalesce(range_agg(int8range(m.memory_id, m.memory_id, '[]')), '{}') into v_also.members
       from memdb.entity_alias a
       join memdb.entity e on e.tenant_id = p_tenant and e.entity_id = a.entity_id
       join memdb.mention m on m.tenant_id = p_tenant and m.entity_id = coalesce(e.merged_into, e.entity_id)
-     where a.tenant_id = p_tenant and a.namespace_id = any (v_in)
+     where a.tenant_id = p_tenant
+       and a.namespace_id = any (coalesce(p_namespaces, array(select n.namespace_id from memdb.namespace n where n.tenant_id = p_tenant)))
        and a.alias = any (array(select memdb._alias(n.name) from unnest(p_entities) n (name)));
   end if;
   if p_topic is not null then
@@ -49,29 +150,7 @@ begin
   select least(10000, greatest(100, coalesce(nullif(sum(s.documents), 0), 16000) / 8)) into v_few
     from memdb.namespace_stat s
    where s.tenant_id = p_tenant and (p_namespaces is null or s.namespace_id = any (p_namespaces));
-  if v_also.members is not null then
-    select array_agg(i.id) into v_also.chosen
-      from (select generate_series(lower(r.range), upper(r.range) - 1) as id from unnest(v_also.members) r (range) limit v_few + 1) i;
-    v_also.chosen := coalesce(v_also.chosen, '{}');
-  elsif p_sessions is not null then
-    v_also.chosen := array(
-      select m.memory_id from memdb.memory m
-       where m.tenant_id = p_tenant and m.session_id = any (p_sessions) limit v_few + 1);
-  elsif v_in is not null and cardinality(v_in) <= 1000 then
-    -- One by one, in the order of the index by time: for all at once the planner reads the whole tenant.
-    v_also.chosen := array(
-      select m.memory_id
-        from unnest(v_in) n (id)
-        cross join lateral (
-          select m.memory_id from memdb.memory m
-           where m.tenant_id = p_tenant and m.namespace_id = n.id
-             and m.occurred_at >= coalesce(p_from, '-infinity') and m.occurred_at < coalesce(p_to, 'infinity')
-           order by m.occurred_at, m.memory_id limit v_few + 1) m
-       limit v_few + 1);
-  end if;
-  if cardinality(v_also.chosen) > v_few then
-    v_also.chosen := null;
-  end if;
+  v_also.chosen := memdb._chosen(p_tenant, p_namespaces, p_sessions, v_also, v_few);
   return v_also;
 end $$;
 comment on function memdb._narrow (integer, integer[], bigint[], text[], timestamptz, timestamptz, text[], bigint, jsonb) is 'The further filters of a recall, as the legs take them.';

@@ -19,6 +19,7 @@ NOT_CALLED = {
     "current_time": "the clock of the functions",
     "keyword_text_v1": "in a generated column",
     "scope_lexemes_v1": "in a generated column",
+    "scoped_metadata_v1": "in an index",
     "version": "for people",
 }
 

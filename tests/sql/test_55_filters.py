@@ -1,5 +1,6 @@
 """The filters of recall work inside every leg: what comes back is the whole ranking, filtered."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -209,6 +210,34 @@ def test_a_large_scope_is_searched_until_enough_pass(db, tenant, arguments, pass
     first = [row.memory_id for row in every if passes(row.memory_id - before)]
     shared = min(len(first), len(found))
     assert [row.memory_id for row in found][:shared] == first[:shared]
+
+
+def test_metadata_is_found_whatever_its_keys_are_named(db, tenant):
+    """The index keeps the scope beside the keys of the document."""
+    documents: list[Any] = [
+        {"\x01n": "7"}, {"\x01t": {"a": 1}}, {"\x01n": "8", "a": 1}, {"a": {}}, {"a": []},
+        {"a": [1, 2]}, {"a": None}, {"a": {"b": [{"c": "花生"}]}}, {}, {"": ""}, {"a": 1.0},
+    ]  # fmt: skip
+    known = tenant().id
+    Store(db, known)
+    (event,) = db.execute(
+        "select * from memdb.append_events(%s, %s)",
+        [known, Jsonb([{"kind": "user_message", "text": "tea", "extract": False}])],
+    ).fetchall()
+    items = [
+        {"text": f"tea x{n}y", "metadata": document, "sources": [{"event_id": event.event_id}]}
+        for n, document in enumerate(documents)
+    ]
+    written = db.execute("select * from memdb.record_memories(%s, %s)", [known, Jsonb(items)])
+    ids = [row.memory_id for row in written]
+    for asked in documents:
+        wanted = db.execute(
+            "select n - 1 from unnest(%s::text[]) with ordinality d (d, n) where d::jsonb @> %s",
+            [[json.dumps(document) for document in documents], Jsonb(asked)],
+        ).fetchall()
+        for namespaces in ({}, {"namespaces": ["default"]}):
+            found = recall(db, known, "tea", metadata=Jsonb(asked), k=100, **namespaces)
+            assert {r.memory_id for r in found} == {ids[n] for (n,) in wanted}, asked
 
 
 def test_an_entity_nobody_mentions_or_knows_leaves_nothing(filtered):

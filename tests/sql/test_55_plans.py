@@ -41,9 +41,11 @@ with made as (
       cross join lateral (select ns.sid) se (id)
     returning memory_id, namespace_id, sequence),
 said as (
-  insert into memdb.memory_version (tenant_id, memory_id, version, namespace_id, text, recorded_at)
+  insert into memdb.memory_version (tenant_id, memory_id, version, namespace_id, text, metadata,
+                                    recorded_at)
     select %(tenant)s, m.memory_id, 1, m.namespace_id,
-           format('tea %%s w%%s x%%s', m.sequence, m.sequence %% 7, m.sequence %% 61), '2026-01-01'
+           format('tea %%s w%%s x%%s', m.sequence, m.sequence %% 7, m.sequence %% 61),
+           jsonb_build_object('row', m.sequence %% 50), '2026-01-01'
       from made m),
 queued as (
   insert into memdb.keyword_queue (tenant_id, namespace_id, memory_id, version)
@@ -198,9 +200,21 @@ VECTOR = "p_vector => '{1,0.2,0.3,0}'"
         ("x7 w3", f"{VECTOR}, p_entities => '{{Ann}}'", ["mention_entity_idx"]),
         ("x7", f"{VECTOR}, p_from => '2026-02-01', p_to => '2026-02-03'", ["memory_time_idx"]),
         ("x7", f"{VECTOR}, p_session => 's'", ["memory_sequence_idx"]),
+        ("w3", f"{VECTOR}, p_metadata => '{{\"row\": 13}}'", ["memory_version_metadata_idx"]),
         ("x7 w3", VECTOR, ["memory_version_keyword_idx", "embedding_scope_idx"]),
     ],
-    ids=["keyword", "vector", "neighbour", "graph", "fresh", "entity", "time", "session", "all"],
+    ids=[
+        "keyword",
+        "vector",
+        "neighbour",
+        "graph",
+        "fresh",
+        "entity",
+        "time",
+        "session",
+        "metadata",
+        "all",
+    ],
 )
 def test_a_leg_goes_by_its_index_and_reads_its_scope(asked, query, arguments, indexes):
     rows, read = asked(query, f"p_namespaces => '{{n3}}', {arguments}")
@@ -210,6 +224,14 @@ def test_a_leg_goes_by_its_index_and_reads_its_scope(asked, query, arguments, in
     for name in LARGE:
         # All of a tenant is ten times a scope.
         assert read.rows[name] < 2 * MOST, (name, read.rows[name])
+
+
+@pytest.mark.parametrize("metadata", ['{"row": 51}', '{"row": 13, "other": [1]}'])
+def test_metadata_nobody_has_is_looked_up_and_not_searched_for(asked, metadata):
+    rows, read = asked("tea w3", f"{VECTOR}, p_metadata => '{metadata}'")
+    assert rows == []
+    assert read.scans["memory_version_metadata_idx"] > 0
+    assert read.rows["memory_version"] + read.rows["embedding"] == 0
 
 
 def test_a_whole_tenant_reads_nothing_of_another(asked, cluster):
