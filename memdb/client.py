@@ -28,6 +28,7 @@ from memdb.db import AsyncDb, AsyncPool, Db, Options, Pool
 from memdb.hooks import Recorder, StepMaker, make_step
 from memdb.locate import locate
 from memdb.models import Embed, Rerank
+from memdb.models.deadline import awithin, within
 from memdb.pipeline.redact import Redact, redactor
 from memdb.scope import Scope, start
 from memdb.settings import Settings
@@ -396,9 +397,14 @@ class Memory(_Client):
             case Encode(texts=texts):
                 return self._encoder().embed_passages(texts)
             case Score():
-                return self._reranker().rerank(step.query, step.passages)
+                return self._score(step)
             case Offload():
                 return step.work()
+
+    def _score(self, step: Score) -> Sequence[float]:
+        if step.timeout_ms is None:
+            return self._reranker().rerank(step.query, step.passages)
+        return within(step.timeout_ms, self._reranker().rerank, step.query, step.passages)
 
     def __enter__(self) -> Self:
         return self.open()
@@ -589,9 +595,14 @@ class AsyncMemory(_Client):
             case Encode(texts=texts):
                 return await self._encoder().aembed_passages(texts)
             case Score():
-                return await self._reranker().arerank(step.query, step.passages)
+                return await self._score(step)
             case Offload():
                 return await asyncio.to_thread(step.work)
+
+    async def _score(self, step: Score) -> Sequence[float]:
+        if step.timeout_ms is None:
+            return await self._reranker().arerank(step.query, step.passages)
+        return await awithin(step.timeout_ms, self._reranker().rerank, step.query, step.passages)
 
     async def __aenter__(self) -> Self:
         return await self.open()

@@ -54,10 +54,14 @@ class Encode:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Have passages scored for a query; never while a connection is held. Gives one number each."""
+    """Have passages scored for a query; never while a connection is held. Gives one number each.
+
+    With `timeout_ms` the step raises TimeoutError where that would take longer.
+    """
 
     query: str
     passages: Sequence[str]
+    timeout_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

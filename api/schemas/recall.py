@@ -48,7 +48,10 @@ class Question(Request):
     as_of_world: Time | None = Field(default=None, description="What was so on that day.")
     log: bool = Field(default=True, description="False keeps no row of this recall.")
     budget_ms: int | None = Field(
-        default=None, ge=1, le=600_000, description="Legs that would take longer are left out."
+        default=None,
+        ge=1,
+        le=600_000,
+        description="Legs and a reranker that would take longer are left out.",
     )
     tiers: list[Tier] | None = Field(default=None, description="Only these tiers.")
     from_: Time | None = Field(
@@ -142,8 +145,8 @@ class Recalled(Answer):
     recall_id: int | None = Field(default=None, description="Its row in the log of recalls.")
     degraded: list[str] = Field(
         description="What made the answer poorer: `encoder` (no vector could be made of the "
-        "query), `time` (cut short), `rerank` (the reranker failed), `log` (no room on the disk "
-        "for its row in the log of recalls)."
+        "query), `time` (cut short), `rerank` (the reranker failed, or would have taken longer "
+        "than the budget), `log` (no room on the disk for its row in the log of recalls)."
     )
     timing: dict[str, Any] = Field(
         default_factory=dict, description="Milliseconds in the database: in all, and by leg."
@@ -178,7 +181,10 @@ class ForContext(Request):
     as_of_world: Time | None = None
     log: bool = True
     budget_ms: int | None = Field(
-        default=None, ge=1, le=600_000, description="Legs that would take longer are left out."
+        default=None,
+        ge=1,
+        le=600_000,
+        description="Legs and a reranker that would take longer are left out.",
     )
     tiers: list[Tier] | None = None
     from_: Time | None = Field(

@@ -83,9 +83,10 @@ def recall(
             disk is full there is none either, and `degraded` names `log`.
         as_of_belief, as_of_world: what was believed then, about that day, as for `get`; sources
             have the status they had then.
-        budget_ms: how long this may take, encoding included, reranking not: legs that would not
-            fit are left out, and `degraded` names `time`. Where a leg takes far longer than
-            foreseen, after five times as long the answer comes from the keyword leg alone.
+        budget_ms: how long this may take, encoding and reranking included: legs that would not
+            fit are left out, and `degraded` names `time`; a reranker that is not done by then
+            leaves the order as it is, and `degraded` names `rerank`. Where a leg takes far longer
+            than foreseen, after five times as long the answer comes from the keyword leg alone.
         tiers: only memories of these tiers: working, short_term, long_term, archive.
         from_, to: only what happened from then on, and before then.
         entities: only memories that mention one of these people, places or things.
@@ -159,7 +160,8 @@ def recall(
         rows = []
     hits: Sequence[Hit] = [row.hit for row in rows if row.rank]
     if reranker is not None:
-        hits = yield from _reranked(scope, reranker, query, hits, pool, degraded)
+        until = None if budget_ms is None else started + budget_ms / 1000
+        hits = yield from _reranked(scope, reranker, query, hits, pool, degraded, until)
         hits = hits[offset:]
     recall_id = rows[0].recall_id if rows else None
     timing = (rows[0].timing if rows else None) or {}
@@ -205,9 +207,10 @@ def _reranked(
     hits: Sequence[Hit],
     pool: int,
     degraded: list[str],
+    until: float | None,
 ) -> Operation[Sequence[Hit]]:
     """Put the first hits in order; the others stay behind them."""
-    first = yield from reranking.rerank(scope, reranker, query, hits[:pool], degraded)
+    first = yield from reranking.rerank(scope, reranker, query, hits[:pool], degraded, until)
     return [*first, *hits[pool:]]
 
 

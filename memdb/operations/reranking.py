@@ -4,6 +4,7 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from time import perf_counter
 
 from memdb import calls
 from memdb.models import BadModelReply, Rerank
@@ -36,12 +37,18 @@ class _Passage:
 
 
 def rerank(
-    scope: Scope, reranker: Rerank, query: str, hits: Sequence[Hit], degraded: list[str]
+    scope: Scope,
+    reranker: Rerank,
+    query: str,
+    hits: Sequence[Hit],
+    degraded: list[str],
+    until: float | None = None,
 ) -> Operation[Sequence[Hit]]:
     """Return the hits in the order of a reranker, joined with that of recall.
 
     They come back as they were where the reranker does not know the language of the query, and
-    where it fails, which `degraded` then says. No connection is held while it works.
+    where it fails or is not done `until` then (a time of `perf_counter`), which `degraded` says.
+    No connection is held while it works.
     """
     if len(hits) < 2 or is_blank(query):
         return hits
@@ -52,8 +59,13 @@ def rerank(
         passages = yield from offload(lambda: _passages(reranker, hits, turns))
         if not passages:
             return hits
-        scores: Sequence[float] = yield Score(query, [one.line for one in passages])
+        left_ms = None if until is None else max(0.0, (until - perf_counter()) * 1000)
+        lines = [one.line for one in passages]
+        scores: Sequence[float] = yield Score(query, lines, left_ms)
         return _joined(query, hits, passages, _checked(scores, len(passages)), reranker.width)
+    except TimeoutError:
+        degraded.append("rerank")
+        return hits
     except Exception as error:
         # The answer is at hand; a reranker may be anybody's code, and only improves its order.
         log.warning("the reranker failed: %s", error, exc_info=True)

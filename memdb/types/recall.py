@@ -140,12 +140,13 @@ class RecallResult:
 
     `degraded` names what went wrong on the way, each time making the answer poorer but not
     wrong: `encoder` (no vector could be made of the query), `time` (cut short), `rerank` (the
-    reranker failed), `rewrite` (so did the rewriter), `log` (the disk is full: no `recall_id`, and
-    what was of use cannot be noted). `legs` are the ways that found something, and `rerank` where
-    a reranker put the hits in order, which it does not if it does not know the language of the
-    query. `elapsed_ms` is measured at the caller, encoding and reranking included. `timing` is what
-    the database says of its part: `total_ms`, `legs` with the milliseconds of each that ran,
-    `skipped` with those left out for lack of time, and `unlogged` where the disk was full.
+    reranker failed, or would have taken longer than the budget), `rewrite` (the rewriter failed),
+    `log` (the disk is full: no `recall_id`, and what was of use cannot be noted). `legs` are the
+    ways that found something, and `rerank` where a reranker put the hits in order, which it does
+    not if it does not know the language of the query. `elapsed_ms` is measured at the caller,
+    encoding and reranking included. `timing` is what the database says of its part: `total_ms`,
+    `legs` with the milliseconds of each that ran, `skipped` with those left out for lack of time,
+    and `unlogged` where the disk was full.
     """
 
     hits: tuple[Hit, ...]

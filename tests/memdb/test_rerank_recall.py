@@ -85,6 +85,18 @@ def player(
     return Player({"recall": [[*rows]], "read_turns": [[*turns]]}, score=score)
 
 
+class Waiting(Words):
+    """A reranker that takes as long as it takes until it may go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may = threading.Event()
+
+    def rerank(self, query: str, passages: Sequence[str]) -> list[float]:
+        self.may.wait(60)
+        return super().rerank(query, passages)
+
+
 def ids(found: RecallResult) -> list[int | None]:
     return [hit.memory_id for hit in found]
 
@@ -379,6 +391,19 @@ def test_a_reranker_that_fails_says_so(talk: Callable[..., Memory]) -> None:
     assert found.degraded == ("rerank",)
 
 
+def test_a_reranker_that_is_not_done_in_time_leaves_the_order(talk: Callable[..., Memory]) -> None:
+    reranker = Waiting()
+    memory = talk(reranker=reranker)
+    before = memory.recall("drink morning", rerank=False)
+    found = memory.recall("drink morning", budget_ms=200)
+    assert ids(found) == ids(before)
+    assert "rerank" in found.degraded
+    assert "rerank" not in found.legs
+    reranker.may.set()
+    found = memory.recall("drink morning", budget_ms=60_000)
+    assert ("rerank" in found.degraded, "rerank" in found.legs) == (False, True)
+
+
 @pytest.mark.skipif(
     not all(find_spec(package) for package in MiniLmReranker.packages),
     reason="the extra [local] is not installed",
@@ -402,4 +427,20 @@ async def test_the_event_loop_is_not_held_up(dsn: str) -> None:
         found = await memory.recall("drink morning")
         assert "rerank" in found.legs
         assert threading.get_ident() not in reranker.threads
+        await connection.rollback()
+
+
+async def test_the_event_loop_goes_on_while_a_reranker_is_waited_for(dsn: str) -> None:
+    reranker = Waiting()
+    async with await psycopg.AsyncConnection.connect(dsn) as connection:
+        memory = AsyncMemory(
+            pool=connection, tenant="talk", create_tenant=True, settings=SETTINGS,
+            encoder=None, reranker=reranker,
+        )  # fmt: skip
+        await memory.remember_many({"text": text} for _, text in TURNS)
+        found = await memory.recall("drink morning", budget_ms=200)
+        assert "rerank" in found.degraded
+        reranker.may.set()
+        found = await memory.recall("drink morning", budget_ms=60_000)
+        assert "rerank" in found.legs
         await connection.rollback()
