@@ -83,7 +83,7 @@ def retrieval(
     ] = False,
     budget_ms: Annotated[
         int | None,
-        typer.Option(min=1, help="Time a recall may take; encoding the question is part of it."),
+        typer.Option(min=1, help="Time a recall may take, encoding and reranking included."),
     ] = None,
     run: Annotated[
         Path | None, typer.Option(help="Write what was found, one JSON line a question.")
@@ -181,7 +181,7 @@ def _show(outcome: Outcome) -> None:
     if outcome.latency:
         ms, budget = outcome.latency, outcome.asking.budget_ms
         what = (
-            f"recall within {budget} ms, encoding included"
+            f"recall within {budget} ms, encoding and reranking included"
             if budget
             else "recall, without encoding"
         )
