@@ -3877,6 +3877,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _timing (p_legs text[], p_laps timestamp with time zone[])
 -- returns jsonb; immutable; for its owner
 
+-- _told_times (p_valid_from timestamp with time zone, p_metadata jsonb)
+-- returns SETOF timestamp with time zone; stable, rows 1; for its owner
+
 -- _topic_batch (p_tenant integer, p_limit integer)
 -- returns SETOF memdb.memory; volatile, rows 100; for its owner
 

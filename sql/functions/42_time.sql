@@ -163,3 +163,19 @@ begin atomic
     else 0 end) / 3);
 end;
 comment on function memdb._time_fade (timestamptz, timestamptz, timestamptz) is 'How near a moment is to a span of time: 1 inside, a third less with each day outside.';
+
+-- _told_times: the times a memory speaks of, which need not be when it was said: since when it holds, and the days its words name.
+--
+-- Days are metadata -> 'dates', as the stages of extraction write them ("2026-12-04"), and begin at midnight in the
+-- time zone of the database session; of other metadata of that name what is no such day is passed over. At most 10.
+create or replace function memdb._told_times (p_valid_from timestamptz, p_metadata jsonb)
+  returns setof timestamptz
+  language sql stable parallel safe rows 1
+begin atomic
+  select p_valid_from where p_valid_from is not null
+  union all
+  select t.day::date::timestamptz
+    from (select d.value #>> '{}' as day from jsonb_path_query(p_metadata, 'lax $.dates[*]') d (value) limit 10) t
+   where t.day ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}$' and pg_input_is_valid(t.day, 'date');
+end;
+comment on function memdb._told_times (timestamptz, jsonb) is 'The times a memory speaks of, which need not be when it was said: since when it holds, and the days its words name.';

@@ -32,7 +32,8 @@ comment on function memdb._is_named (text, text, text) is 'Whether a query names
 --
 -- The first arrays are those of _context_rows with their _window_scores. In come the p_limit best
 -- of what the hits brought, everything the vector leg found, and the fresh events. keyword takes in
--- what the moment is worth for the best of the spans the query names. closeness is
+-- what the moment is worth for the best of the spans the query names: when it happened, since when
+-- it holds, or a day its words name. closeness is
 -- the cosine above the pool's mean, plus a tenth of that of each neighbour; 0 without a vector.
 -- bonus is what a memory's own factors add to its log odds, 0.4 where the query names its speaker,
 -- and -0.3 for a text that ends in a question mark: it asks, it does not tell.
@@ -74,8 +75,11 @@ begin
     with row as materialized (
       select r.memory_id, r.version, r.namespace_id, r.factor, r.place, r.by_hit, r.cause, r.asks,
              r.keyword + case when p_from_at is null then 0 else
-               (select max(s.worth * memdb._time_fade(r.occurred_at, s.from_at, s.to_at))
-                  from unnest(p_from_at, p_to_at, p_worth) s (from_at, to_at, worth)) end as keyword
+               (select max(s.worth * memdb._time_fade(a.at, s.from_at, s.to_at))
+                  from memdb.memory_version v
+                  cross join lateral (select r.occurred_at union all select o.at from memdb._told_times(v.valid_from, v.metadata) o (at)) a (at)
+                  cross join unnest(p_from_at, p_to_at, p_worth) s (from_at, to_at, worth)
+                 where v.tenant_id = p_tenant and v.memory_id = r.memory_id and v.version = r.version) end as keyword
         from unnest(p_memory_ids, p_versions, p_occurred_at, p_in, p_factors, p_places, p_by_hit, p_keyword, p_causes, p_asks)
              r (memory_id, version, occurred_at, namespace_id, factor, place, by_hit, keyword, cause, asks)),
     pooled as materialized (

@@ -5,8 +5,10 @@ from datetime import date, timedelta
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from psycopg.types.json import Jsonb
 
 from tests.sql.rows import Rows
+from tests.sql.test_35_truth import World, on_event
 
 TODAY = date(2026, 11, 30)  # a Monday
 
@@ -180,6 +182,51 @@ def test_recall_finds_what_happened_then(db, tenant):
             [world.tenant, query],
         ).fetchone()
         assert first.memory_id == best
+
+
+@pytest.mark.parametrize(
+    "told", [{"valid_from": True}, {"dates": True}], ids=["since when it holds", "a day it names"]
+)
+@pytest.mark.parametrize("query", ["dinner in two weeks", "两周后 dinner"])
+def test_recall_finds_what_is_to_happen_then(db, tenant, told, query):
+    world = World(db, tenant().id)
+    now = db.execute("select memdb.current_time()").fetchone()[0]
+    at = now + timedelta(days=14)
+    for number in range(5):
+        world.memory(f"dinner at place {number}", on_event(world.event(f"dinner {number}")))
+    planned = world.memory(
+        "dinner at the harbour",
+        on_event(world.event("dinner at the harbour")),
+        **({"valid_from": at.isoformat()} if "valid_from" in told else {}),
+        metadata={"dates": [f"{at:%Y-%m-%d}"]} if "dates" in told else {},
+    )
+    world.memory("dinner at the lake", on_event(world.event("dinner at the lake")))
+    first = db.execute(
+        "select memory_id from memdb.recall(%s, %s, p_k => 1, p_log => false)",
+        [world.tenant, query],
+    ).fetchone()
+    assert first.memory_id == planned
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ({}, []),
+        ({"dates": ["2026-12-04", "2026-12-05"]}, ["2026-12-04", "2026-12-05"]),
+        ({"dates": "2026-12-04"}, ["2026-12-04"]),
+        ({"dates": ["2026-13-99", "soon", 7, None, {"a": 1}, ["2026-12-04"], "2026-12-06"]},
+         ["2026-12-06"]),
+        ({"dates": {"from": "2026-12-04"}}, []),
+        ({"dates": ["infinity", "-infinity", "2026-12-04 BC"]}, []),
+        ({"dates": [f"2026-01-{day:02}" for day in range(1, 32)]},
+         [f"2026-01-{day:02}" for day in range(1, 11)]),
+    ],
+)  # fmt: skip
+def test_the_days_a_memory_names(db, metadata, expected):
+    rows = db.execute(
+        "select at::date::text from memdb._told_times(null, %s) t (at)", [Jsonb(metadata)]
+    )
+    assert [row[0] for row in rows] == expected
 
 
 @pytest.mark.parametrize(
