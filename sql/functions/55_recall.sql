@@ -331,9 +331,7 @@ begin
         'metadata', p_metadata, 'expand', p_expand, 'offset', nullif(p_offset, 0))),
       coalesce(v_hits.memory_ids, '{}'), coalesce(v_hits.versions, '{}'), coalesce(v_hits.scores, '{}'),
       coalesce(to_jsonb(v_hits.legs), '[]'), (1000 * extract(epoch from clock_timestamp() - v_begin))::real, v_hits.timing);
-    if recall_id is null and not pg_is_in_recovery() then
-      v_hits.timing := v_hits.timing || '{"unlogged": true}'::jsonb;
-    end if;
+    v_hits.timing := v_hits.timing || case when recall_id is null and not pg_is_in_recovery() then '{"unlogged": true}' else '{}' end::jsonb;
   end if;
   if p_report then
     rank := 0;
