@@ -20,7 +20,7 @@ from api.clients import Clients
 from api.context import Observe
 from api.limits import MAX_BODY_BYTES, BodyLimit, KeyLimit
 from api.metrics import Metrics
-from api.routes import ROUTERS
+from api.routes import ROUTERS, dify
 from memdb.settings import Settings
 
 __all__ = ["create_app"]
@@ -68,6 +68,8 @@ def create_app(
     declare.describe(app)
     for router in ROUTERS:
         app.include_router(router)
+    if settings.dify:
+        dify.install(app)
     return app
 
 

@@ -12,7 +12,7 @@ from api.problem import MEDIA_TYPE, Problem
 from memdb import errors
 from memdb.models import ModelMissing, ModelRefused, ModelUnavailable
 
-__all__ = ["OPENING", "declares", "describe"]
+__all__ = ["OPENING", "declares", "describe", "too_much"]
 
 Declared = dict[int | str, dict[str, Any]]
 ErrorClass = type[errors.MemdbError]
@@ -46,6 +46,14 @@ _TOO_LONG = Problem.make(
 _TOO_MANY = Problem.make(
     429, "a key may make 100/second requests", hint="Wait as long as Retry-After says."
 )
+
+
+def too_much() -> Declared:
+    """Return the `responses` to a request that is too long, and to too many of them."""
+    return {
+        problem.status: _response(problem.status, {name: problem})
+        for name, problem in (("too_long", _TOO_LONG), ("too_many", _TOO_MANY))
+    }
 
 
 def declares(*classes: ErrorClass, has_body: bool = False) -> Declared:

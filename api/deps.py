@@ -22,6 +22,8 @@ __all__ = [
     "OperatorDep",
     "TenantDep",
     "act",
+    "admit",
+    "bearer",
     "require_operator",
 ]
 
@@ -33,7 +35,7 @@ def _clients(request: Request) -> Clients:
 ClientsDep = Annotated[Clients, Depends(_clients)]
 
 
-_bearer = HTTPBearer(
+bearer = HTTPBearer(
     auto_error=False,
     scheme_name="key",
     description="A key of the service, made by `memdb key create`.",
@@ -43,17 +45,25 @@ _bearer = HTTPBearer(
 async def _access(
     request: Request,
     clients: ClientsDep,
-    given: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
+    given: Annotated[HTTPAuthorizationCredentials | None, Security(bearer)],
 ) -> Access:
     """Find out who asks, and hold their key to its rate."""
-    if clients.is_open:
-        return OPEN
-    if given is None:
+    if given is None and not clients.is_open:
         raise KeyRejected(
             "no key was given",
             hint="Send Authorization: Bearer KEY; an operator makes keys with: memdb key create",
         )
-    key = await clients.keyring.find(given.credentials)
+    return await admit(request, clients, given.credentials if given else "")
+
+
+async def admit(request: Request, clients: Clients, secret: str) -> Access:
+    """Return what a key allows, and count the request against its rate.
+
+    Raises: KeyRejected (MD304), TooManyRequests.
+    """
+    if clients.is_open:
+        return OPEN
+    key = await clients.keyring.find(secret)
     structlog.contextvars.bind_contextvars(key_id=key.key_id, tenant_id=key.tenant_id)
     limit: KeyLimit = request.app.state.limit
     await limit.take(key.key_id)

@@ -87,6 +87,10 @@ class Settings(BaseSettings):
         description="Requests that a key of the HTTP service may make: `100/second`, "
         "`5000/minute`; empty: any number.",
     )
+    dify: bool = Field(
+        default=False,
+        description="Let `memdb serve` answer Dify's external knowledge API, at `/dify`.",
+    )
     model_process: bool = Field(
         default=False,
         description="Run local encoders in a process of their own; `memdb serve` does.",

@@ -2,6 +2,7 @@
 
 from api.routes import (
     admin,
+    dify,
     events,
     life,
     memories,
@@ -13,7 +14,7 @@ from api.routes import (
     truth,
 )
 
-__all__ = ["ROUTERS"]
+__all__ = ["ROUTERS", "dify"]
 
 ROUTERS = tuple(
     module.router

@@ -1,4 +1,7 @@
-"""Dify's external knowledge API over memdb: one route, to include in an application of yours.
+"""Dify's external knowledge API over memdb: one route.
+
+`memdb serve --dify` answers it at /dify, under the keys of the service. In an application of
+yours, with keys of your own:
 
     from fastapi import FastAPI
     from memdb import AsyncMemory
@@ -11,6 +14,7 @@ In Dify the endpoint is then http://host/dify, and a knowledge base's id is a na
 """
 
 import hmac
+import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Literal, cast
 
@@ -30,6 +34,8 @@ __all__ = ["Authorize", "dify_router"]
 
 Authorize = Callable[[str, Request], Awaitable[Memory | AsyncMemory | None]]
 """Gives the client that answers for a key; None where the key is not good for anything."""
+
+log = logging.getLogger("memdb")
 
 _MOST = 1000
 
@@ -57,6 +63,31 @@ class _Retrieval(BaseModel):
     metadata_condition: _Conditions | None = None
 
 
+class _Record(BaseModel):
+    """A memory, as a knowledge base shows it."""
+
+    content: str
+    score: float = Field(ge=0, le=1)
+    title: str
+    metadata: dict[str, Any]
+
+
+class _Records(BaseModel):
+    """What was found, best first."""
+
+    records: list[_Record]
+
+
+class _Failure(BaseModel):
+    """Why there is no answer."""
+
+    error_code: int = Field(
+        description="1001: no bearer key; 1002: the key is not good; 2001: there is no such "
+        "knowledge base; else the status."
+    )
+    error_msg: str
+
+
 class _Refused(Exception):
     """An answer other than 200, as Dify wants it."""
 
@@ -70,22 +101,32 @@ def dify_router(
     *,
     keys: Collection[str] = (),
     authorize: Authorize | None = None,
+    prefix: str = "",
 ) -> APIRouter:
     """Return a router with POST /retrieval.
 
     Args:
         memory: what answers, where `keys` says who may ask.
         authorize: instead of both: finds the client for a key.
+        prefix: of the path.
 
     Errors: 1001 for a malformed Authorization header, 1002 for a key that is not known, 2001 for
     a knowledge id that is no namespace; others have HTTP's own code.
     """
     if authorize is None and (memory is None or not keys):
         raise InvalidInput("say who may ask", hint="Give a memory and its keys, or authorize.")
-    router = APIRouter(tags=["dify"])
+    router = APIRouter(prefix=prefix, tags=["dify"])
 
-    @router.post("/retrieval", summary="Find memories for a knowledge base of Dify")
+    @router.post(
+        "/retrieval",
+        summary="Find memories for a knowledge base of Dify",
+        response_model=_Records,
+        responses={status: {"model": _Failure} for status in (400, 403, 404, 500)},
+        openapi_extra={"requestBody": _request_body()},
+    )
     async def retrieval(request: Request) -> JSONResponse:
+        """Recall in the namespace that the knowledge id names."""
+        # The body is read here: Dify wants answers of another form than FastAPI's to a bad one.
         try:
             key = _key(request.headers.get("authorization"))
             client = await _client(key, request, memory, keys, authorize)
@@ -96,11 +137,29 @@ def dify_router(
             return JSONResponse(body, refused.status)
         except MemdbError as error:
             return JSONResponse(*_failed(error))
-        except ValueError:
+        except (ValueError, RecursionError):
             return JSONResponse({"error_code": 400, "error_msg": "the body is no JSON"}, 400)
         return JSONResponse({"records": records})
 
     return router
+
+
+def _request_body() -> dict[str, Any]:
+    schema = _Retrieval.model_json_schema()
+    parts: dict[str, Any] = schema.pop("$defs")
+
+    def whole(value: Any) -> Any:
+        """Put definitions where they are referred to: a document has another place for them."""
+        if isinstance(value, dict):
+            found = cast("dict[str, Any]", value)
+            if "$ref" in found:
+                return whole(parts[found["$ref"].rpartition("/")[2]])
+            return {name: whole(inner) for name, inner in found.items()}
+        if isinstance(value, list):
+            return [whole(one) for one in cast("list[Any]", value)]
+        return value
+
+    return {"required": True, "content": {"application/json": {"schema": whole(schema)}}}
 
 
 def _key(header: str | None) -> str:
@@ -143,12 +202,12 @@ def _asked(body: object) -> _Retrieval:
 def _failed(error: MemdbError) -> tuple[dict[str, Any], int]:
     if isinstance(error, NamespaceNotFound):
         return {"error_code": 2001, "error_msg": "The knowledge does not exist"}, 404
-    status = 500
-    for kind, code in ((InvalidInput, 400), (AccessDenied, 403), (NotFound, 404)):
+    for kind, status in ((InvalidInput, 400), (AccessDenied, 403), (NotFound, 404)):
         if isinstance(error, kind):
-            status = code
-            break
-    return {"error_code": status, "error_msg": error.message}, status
+            return {"error_code": status, "error_msg": error.message}, status
+    # What others say is about the inside of the installation: addresses, accounts, paths.
+    log.error("no answer for Dify: %s", error)
+    return {"error_code": 500, "error_msg": "memdb cannot answer; its log says why"}, 500
 
 
 def _retrieve(scope: Scope, asked: _Retrieval) -> Operation[list[dict[str, Any]]]:
@@ -221,7 +280,7 @@ def _number(check: Callable[[float, float], bool]) -> Callable[[Any, Any], bool]
     def compare(found: Any, wanted: Any) -> bool:
         try:
             return check(float(found), float(wanted))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return False
 
     return compare

@@ -182,6 +182,13 @@ def serve(
         int,
         typer.Option(min=0, max=3600, help="Seconds that requests in hand may take at the end."),
     ] = 30,
+    dify: Annotated[
+        bool,
+        typer.Option(
+            "--dify",
+            help="Also answer Dify's external knowledge API, at /dify. Default MEMDB_DIFY.",
+        ),
+    ] = False,
     in_process_models: Annotated[
         bool,
         typer.Option("--in-process-models", help="No process of their own for local encoders."),
@@ -208,7 +215,9 @@ def serve(
             "without keys the service listens on an address of this machine only: --host 127.0.0.1"
         )
     settings = settings_for(dsn, data_dir)
-    settings = settings.model_copy(update={"model_process": not in_process_models})
+    settings = settings.model_copy(
+        update={"model_process": not in_process_models, "dify": dify or settings.dify}
+    )
     import_module("api.logs").configure(logging.DEBUG if verbose else logging.INFO)
     uvicorn: Any = import_module("uvicorn")
     create_app: Any = import_module("api.app").create_app

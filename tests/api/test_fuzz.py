@@ -38,7 +38,8 @@ CHECKS: list[Any] = [
     response_schema_conformance,
 ]
 
-_APP = create_app(clients=Clients(Settings(dsn="postgresql://nowhere")))
+_SETTINGS = Settings(dsn="postgresql://nowhere", dify=True)
+_APP = create_app(_SETTINGS, clients=Clients(_SETTINGS))
 OPERATIONS = {
     operation.ok().label: operation.ok()
     for operation in schemathesis.openapi.from_dict(_APP.openapi()).get_all_operations()
@@ -85,8 +86,9 @@ def world(dsn: str) -> Iterator[World]:
         "session": ["s1"],
         "recall_id": [recalled],
         "key": ["duplicate_similarity", "when_stale"],
+        "knowledge_id": ["default"],
     }
-    with served(dsn, tenant=tenant) as address:
+    with served(dsn, tenant=tenant, dify=True) as address:
         yield World(address, {"Authorization": f"Bearer {key}"}, existing)
 
 

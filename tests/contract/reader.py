@@ -222,7 +222,9 @@ class Reader:
         if arguments[0] in ELSEWHERE:
             return 0, "", ""
         if arguments[0] == "serve":
-            self._service = self._stack.enter_context(served(variables["MEMDB_DSN"]))
+            self._service = self._stack.enter_context(
+                served(variables["MEMDB_DSN"], dify="--dify" in arguments)
+            )
             return 0, "", ""
         if arguments[0] == "psql":  # This one becomes psql.
             command = [self._bin / "psql", variables["MEMDB_DSN"], *arguments[1:]]
