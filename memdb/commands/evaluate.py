@@ -212,8 +212,8 @@ def compare(
 ) -> None:
     """Measure two configurations on the same golden set, question by question.
 
-    Policies are tried in a transaction that is rolled back. An encoder that is compared must have
-    vectors of this tenant.
+    Policies and encoders are tried in a transaction that is rolled back. An encoder must have
+    encoded the tenant's memories before: memdb models fill NAME.
     """
     settings = settings_for(dsn, data_dir)
     runs = [
@@ -281,4 +281,5 @@ def _show_differences(found: Comparison) -> None:
             line = f"{one_line(one.a.query, 200)}  ({change})"
             hang(out, Text(one.verdict, style), line, 8)
     counts = ", ".join(f"{found.count(name)} {name}" for name in ("better", "worse", "same"))
-    note(f"B against A: {counts}; sign test p = {found.p_value:.3f}")
+    p = f"= {found.p_value:.3f}" if found.p_value >= 0.001 else "< 0.001"
+    note(f"B against A: {counts}; sign test p {p}")

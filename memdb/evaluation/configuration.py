@@ -10,7 +10,7 @@ import psycopg
 
 from memdb import calls
 from memdb.client import Memory
-from memdb.errors import InvalidArgument
+from memdb.errors import InvalidArgument, ModelConflict, ModelNotFound
 from memdb.locate import locate
 from memdb.settings import Settings
 
@@ -88,14 +88,18 @@ def _json(value: str) -> Any:
 def apart(
     settings: Settings, tenant: str | None, namespace: str | None, configuration: Configuration
 ) -> Generator[Memory]:
-    """Give a client in a transaction that is rolled back: policies are tried, and nothing stays.
+    """Give a client in a transaction that is rolled back: all is tried, and nothing stays.
 
-    Policies are set for the tenant in that transaction, which takes an operator; others who
-    change the same policy meanwhile wait.
+    Policies are set for the tenant in that transaction, which takes an operator, and an encoder
+    that is not the active one is made so, which takes vectors of it; others who change the same
+    policy or the encoders of the tenant meanwhile wait.
+
+    Raises: ModelNotFound, ModelConflict: the tenant has no or not all vectors of the encoder.
     """
     dsn = locate(None, settings)
     with psycopg.connect(dsn) as connection:
         try:
+            _activate(connection, settings, tenant, configuration.encoder)
             memory = Memory(
                 pool=connection,
                 tenant=tenant,
@@ -109,3 +113,20 @@ def apart(
             yield memory
         finally:
             connection.rollback()
+
+
+def _activate(
+    connection: psycopg.Connection[Any], settings: Settings, tenant: str | None, name: str | None
+) -> None:
+    """Make an encoder the active one, where it is named and another one is."""
+    if name in (None, "auto"):
+        return
+    memory = Memory(pool=connection, tenant=tenant, encoder=None, settings=settings).open()
+    models = memory.run(calls.list_embedding_models(memory.tenant_id))
+    if any(model.state == "active" and model.name != name for model in models):
+        try:
+            memory.run(calls.activate_embedding_model(memory.tenant_id, name))
+        except (ModelNotFound, ModelConflict) as error:
+            raise type(error)(
+                error.message, hint=f"Encode with it: memdb models fill {name}", detail=error.detail
+            ) from error

@@ -4,6 +4,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
-from memdb import Memory
+from memdb import Memory, calls
 from memdb.cli import app
 from memdb.commands import evaluate
 from memdb.errors import InvalidArgument
@@ -20,6 +21,7 @@ from memdb.evaluation.comparing import sign_test
 from memdb.evaluation.configuration import Configuration
 from memdb.evaluation.golden import read_labels
 from memdb.evaluation.measuring import MEASURES, score
+from memdb.models.local import E5Encoder, MiniLmEncoder
 from memdb.settings import Settings
 
 ids = st.lists(st.integers(1, 8), unique=True)
@@ -194,3 +196,75 @@ def test_two_configurations_are_compared(run: Run, tmp_path: Path) -> None:
     assert "谁对花生过敏？  (first right hit - → 1, recall 0% → 100%)" in shown.stdout
     bad = run("compare", "--a", "k=0", "--b", "k=1")
     assert bad.exit_code == 1 and "Traceback" not in bad.output
+
+
+# --- encoders against each other ---------------------------------------------------------
+
+
+def filled(name: str) -> None:
+    done = CliRunner().invoke(app, ["models", "fill", name])
+    assert done.exit_code == 0, done.output
+
+
+def test_an_encoder_beside_the_active_one_is_compared(run: Run, tmp_path: Path) -> None:
+    labelled(run, tmp_path, *GOLDEN)
+    line = ["compare", "--a", "encoder=hash-64", "--b", "encoder=hash-8", "--b", "legs=vector"]
+    refused = run(*line)
+    assert refused.exit_code == 1
+    assert "memdb models fill hash-8" in refused.stderr
+    filled("hash-8")
+    compared = run(*line, "--json")
+    assert compared.exit_code == 0, compared.output
+    assert json.loads(compared.stdout)["b"]["hit"] > 0
+    with Memory(settings=Settings()) as memory:
+        memory.remember("Ann drinks white tea.", type="fact")
+        models = memory.run(calls.list_embedding_models(memory.tenant_id))
+    assert {model.name: model.state for model in models} == {
+        "hash-64": "active",
+        "hash-8": "filling",
+    }
+    partly = run(*line)
+    assert partly.exit_code == 1
+    assert "memdb models fill hash-8" in partly.stderr
+
+
+REAL = {"multilingual-e5-small": E5Encoder, "all-minilm-l6-v2": MiniLmEncoder}
+MEANT = [
+    ("Tom is allergic to peanuts and carries an injector.", "Which food must Tom avoid?"),
+    ("The server crashed because its disk was full.", "What caused the outage?"),
+    ("The office moved to the third floor in June.", "Where do the employees sit now?"),
+    ("季度报告星期五要交。", "财务总结什么时候截止？"),
+    ("服务器因为磁盘满了而崩溃。", "故障的原因是什么？"),
+    ("房东把租金涨了一成。", "住房变贵了吗？"),
+    ("演唱会因为大雨取消了。", "那天晚上为什么没有音乐？"),
+    ("李梅滑雪时摔断了胳膊。", "她是怎么受伤的？"),
+]
+
+
+@pytest.mark.skipif(
+    not all(find_spec(name) for encoder in REAL.values() for name in encoder.packages),
+    reason="a local encoder is not installed",
+)
+def test_two_real_encoders_are_compared(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a user would: fill the second one, compare, read what is printed."""
+    monkeypatch.setenv("MEMDB_TENANT", f"tenant-{secrets.token_hex(4)}")
+    monkeypatch.setenv("MEMDB_ENCODER", "multilingual-e5-small")
+    with Memory(settings=Settings(), create_tenant=True) as memory:
+        memory.remember_many([{"text": text} for text, _ in MEANT])
+    labels = [{"query": query, "texts": [text]} for text, query in MEANT]
+    assert labelled(run, tmp_path, *labels).exit_code == 0
+    filled("all-minilm-l6-v2")
+    line = ["compare", *(part for name, flag in zip(REAL, ("--a", "--b"), strict=True)
+                         for part in (flag, f"encoder={name}", flag, "k=1"))]  # fmt: skip
+    figures = json.loads(run(*line, "--json").stdout)
+    assert figures["a"]["recall"] == 1, figures
+    assert figures["a"]["degraded"] == figures["b"]["degraded"] == 0
+    # The second one was trained on English: Chinese is where it loses.
+    verdicts = {one["query"]: one["verdict"] for one in figures["questions"]}
+    assert all(verdicts[query] == "same" for _, query in MEANT[:3]), verdicts
+    assert figures["worse"] >= 2 and figures["better"] == 0, verdicts
+    shown = run(*line)
+    assert "encoder=all-minilm-l6-v2 k=1" in shown.stdout
+    assert f"0 better, {figures['worse']} worse" in shown.stderr
