@@ -22,6 +22,7 @@ from api.schemas.life import (
     Profile,
     Receipts,
     Remains,
+    Topics,
 )
 from api.writes import WriteDep
 from memdb import AsyncMemory, calls, errors
@@ -117,6 +118,25 @@ async def profile(
     The user is named in the query and not in the path: names may hold any character.
     """
     return {"lines": await memory.profile(user, namespaces=namespaces, limit=limit)}
+
+
+@router.get(
+    "/topics",
+    response_model=Topics,
+    responses=declares(*OPENING, errors.NamespaceNotFound),
+    summary="Tell what memories are about",
+)
+async def topics(
+    memory: MemoryDep,
+    namespaces: Annotated[
+        list[str] | None,
+        Query(alias="namespace", max_length=100, description="Default: all you may read."),
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="How many at most.")] = 100,
+    offset: Annotated[int, Query(ge=0, le=2**31 - 1, description="How many to pass over.")] = 0,
+) -> object:
+    """Return topics, those with the most memories first; recall searches one by its id."""
+    return {"topics": await memory.topics(namespaces=namespaces, limit=limit, offset=offset)}
 
 
 @router.post(

@@ -8,6 +8,7 @@ from api.schemas.base import Answer, EventKind, MemoryType, Request, Time, examp
 from memdb.forgetting import Erasure, Receipt, Remainder
 from memdb.life import Batch, Job, MemoryLife
 from memdb.pipeline.summary_rows import ProfileLine
+from memdb.types import Topic
 
 __all__ = [
     "BroughtBack",
@@ -24,6 +25,7 @@ __all__ = [
     "Profile",
     "Receipts",
     "Remains",
+    "Topics",
 ]
 
 _Id = Annotated[int, Field(ge=1, le=2**63 - 1)]
@@ -61,6 +63,12 @@ class Profile(Answer):
     """What is known of a user, strongest first within each section."""
 
     lines: list[ProfileLine]
+
+
+class Topics(Answer):
+    """What memories are about, the largest topics first."""
+
+    topics: list[Topic]
 
 
 class Forgetting(Request):

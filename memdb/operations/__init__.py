@@ -20,6 +20,7 @@ from memdb.operations.review import (
     reviews,
     verify,
 )
+from memdb.operations.topics import refresh_topics, topics
 from memdb.operations.truth import correct, restore, retract, rollback, supersede
 from memdb.operations.writing import observe, observe_many, relate, remember, remember_many
 
@@ -49,6 +50,7 @@ __all__ = [
     "promote",
     "recall",
     "receipts",
+    "refresh_topics",
     "relate",
     "remember",
     "remember_many",
@@ -61,6 +63,7 @@ __all__ = [
     "reviews",
     "rollback",
     "supersede",
+    "topics",
     "trace",
     "verify",
     "verify_forgotten",

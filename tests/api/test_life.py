@@ -4,6 +4,7 @@ from typing import Any
 
 import httpx
 
+from memdb import Memory
 from tests.api.problems import problem
 
 
@@ -66,6 +67,23 @@ async def test_a_profile_is_made_of_memories(client: httpx.AsyncClient, remember
     ]
     assert lines[0]["sources"]
     problem(await client.get("/v1/profile"), 422, "MD001")
+
+
+async def test_topics_say_what_memories_are_about(serve: Any, dsn: str, tenant_name: str) -> None:
+    with Memory(dsn, tenant=tenant_name, encoder="none") as memory:
+        for text in ("安喝绿茶。", "安住在上海。"):
+            memory.remember(text, entities=[{"name": "安"}], namespace="店")
+        while memory.refresh_topics():
+            pass
+    # Without vectors what memories mention is all that gathers them.
+    async with serve(encoder=None) as client:
+        (topic,) = (await client.get("/v1/topics")).json()["topics"]
+        assert (topic["label"], topic["members"], topic["namespace"]) == ("安", 2, "店")
+        assert (await client.get("/v1/topics", params={"offset": 1})).json() == {"topics": []}
+        question = {"query": "绿茶", "topic": topic["topic_id"], "namespaces": None}
+        hits = (await client.post("/v1/recall", json=question)).json()["hits"]
+        assert hits[0]["text"] == "安喝绿茶。"
+        problem(await client.get("/v1/topics", params={"namespace": "nowhere"}), 404, "MD102")
 
 
 async def test_what_is_not_archived_stays_where_it_is(
