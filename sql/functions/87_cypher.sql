@@ -58,7 +58,8 @@ comment on function memdb._check_cypher (text, jsonb) is 'Refuse a question that
 -- _run_cypher: the rows of a checked question, each an array of its columns, as AGE gives them.
 --
 -- Runs as memdb_operator whoever calls, also for a superuser, whom row security would not bind. AGE
--- must be told the number of columns: it is found by trying, which costs a parse each.
+-- must be told the number of columns: it is found by trying, which costs a parse each. AGE 1.5 asks
+-- for no right to set and to delete: what a question changed is counted, and undone by an error.
 create or replace function memdb._run_cypher (p_tenant integer, p_query text, p_params jsonb)
   returns setof jsonb
   language plpgsql stable rows 100
@@ -68,7 +69,11 @@ as $$
 declare
   c_strings constant text := '("(?:[^"\\]|\\.)*")|::(?:vertex|edge|path|numeric)';
   v_columns integer := 0;
+  v_tables  oid[] := array(select c.oid from pg_class c where c.relnamespace = to_regnamespace('memdb_graph') and c.relkind = 'r');
+  v_before  bigint;
 begin
+  select sum(pg_stat_get_xact_tuples_inserted(t) + pg_stat_get_xact_tuples_updated(t) + pg_stat_get_xact_tuples_deleted(t))
+    into v_before from unnest(v_tables) t;
   -- Set here and not in the header, which only a member of memdb_operator could install; the
   -- header's setting brings the caller's role back at the end.
   perform set_config('role', 'memdb_operator', true);
@@ -87,6 +92,11 @@ begin
         p_query,
         (select string_agg(format('c%s ag_catalog.agtype', c), ', ') from generate_series(1, v_columns) c))
         using p_params::text::ag_catalog.agtype, c_strings;
+      if v_before is distinct from (
+           select sum(pg_stat_get_xact_tuples_inserted(t) + pg_stat_get_xact_tuples_updated(t) + pg_stat_get_xact_tuples_deleted(t))
+             from unnest(v_tables) t) then
+        raise insufficient_privilege using message = 'permission denied: the question changes the graph';
+      end if;
       return;
     exception
       when datatype_mismatch then

@@ -437,7 +437,7 @@ def test_no_text_changes_anything(db, tenant, query) -> None:
     ],
 )
 def test_the_right_to_write_is_missing_too(two, refuses, query: str) -> None:
-    """Behind the check of words stands a role that holds SELECT only."""
+    """Behind the check of words stands a role that holds SELECT only, and a count of changes."""
     mine, _ = two
     before = content(mine)
     with refuses("MD001") as caught:

@@ -289,11 +289,19 @@ BREAKAGES = {
 
 
 @pytest.mark.parametrize("breakage", BREAKAGES)
-def test_writes_go_on_where_the_graph_does_not_and_a_rebuild_finds_all(age, breakage: str) -> None:
+def test_writes_go_on_where_the_graph_does_not_and_a_rebuild_finds_all(
+    age, fresh_db, breakage: str
+) -> None:
     age.db.execute("select memdb.switch_graph(true)")
     write(age, "well")
-    age.db.execute(BREAKAGES[breakage].encode())
+    version = one(age, "select extversion from pg_extension where extname = 'age'")
+    is_spoilt = version.startswith("1.5") and breakage == "the extension was dropped and made again"
+    (fresh_db.connect() if is_spoilt else age.db).execute(BREAKAGES[breakage].encode())
     write(age, "meanwhile")
+    if is_spoilt:
+        # AGE 1.5 ends the session that does both in one transaction ("label (relation) cache
+        # corrupted"), and the others look for the old types: the graph takes a new session.
+        age = World(fresh_db.connect(), age.tenant)
     with refused("MD401" if breakage == "the extension was dropped" else "MD405") as caught:
         count(age)
     assert drift(age) == [("graph", None, "it is not the graph memdb built")]
