@@ -5,7 +5,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from psycopg_pool import AsyncConnectionPool
 
@@ -17,9 +17,12 @@ from memdb.embedded import EmbeddedError
 from memdb.errors import ModelConflict, NotAvailable, ServerUnavailable, VectorMismatch
 from memdb.locate import locate
 from memdb.models import Embed, process
+from memdb.scope import load_encoder
 from memdb.settings import Settings
 
-__all__ = ["Clients"]
+__all__ = ["Clients", "EncoderState"]
+
+EncoderState: TypeAlias = Literal["loading", "loaded", "failed"]
 
 log = logging.getLogger("memdb.api")
 
@@ -67,11 +70,14 @@ class Clients:
         self._opening: asyncio.Task[_Database] | None = None
         self._checking: asyncio.Task[None] | None = None
         self._warming: asyncio.Task[None] | None = None
+        self._loading: asyncio.Task[bool] | None = None
         self._clients: dict[tuple[str, str], tuple[AsyncMemory, float]] = {}
 
     def start(self) -> None:
-        """Begin to open the database and the default tenant, without waiting for them."""
+        """Begin to open the database and to load the encoder, without waiting for them."""
         self._warming = asyncio.create_task(self._warm())
+        if self._settings.load_models:
+            self._loading = asyncio.create_task(self._load())
         self.keyring.start()
 
     async def get(self, access: Access = OPEN, tenant: str | None = None) -> AsyncMemory:
@@ -128,6 +134,18 @@ class Clients:
         return task.result().pool.get_stats()
 
     @property
+    def encoder_state(self) -> EncoderState | None:
+        """How far the local encoder is; None where there is none to load at the start."""
+        task = self._loading
+        if task is None:
+            return None
+        if not task.done():
+            return "loading"
+        if task.cancelled() or task.exception():
+            return "failed"
+        return "loaded" if task.result() else None
+
+    @property
     def namespace(self) -> str:
         """The namespace of requests that name none."""
         return self._settings.namespace
@@ -144,7 +162,9 @@ class Clients:
     async def close(self) -> None:
         """Note what keys were used, close the connections; the embedded server goes on running."""
         await self.keyring.close()
-        begun: list[asyncio.Task[Any] | None] = [self._warming, self._checking, self._opening]
+        begun: list[asyncio.Task[Any] | None] = [
+            *(self._warming, self._checking, self._opening, self._loading)
+        ]
         tasks = [task for task in begun if task]
         for task in tasks:
             task.cancel()
@@ -192,6 +212,15 @@ class Clients:
         except Exception as error:
             # Whoever asks first meets it again, and gets the answer.
             log.warning("not ready yet: %s", error)
+
+    async def _load(self) -> bool:
+        wanted = self._settings.encoder if self._encoder == "auto" else self._encoder
+        try:
+            return await asyncio.to_thread(load_encoder, wanted, self._settings)
+        except Exception as error:
+            # Requests that need it get the error; those that do not are served.
+            log.warning("the encoder was not loaded: %s", error)
+            raise
 
     async def _within(self, seconds: float, task: "asyncio.Task[Any]") -> Any:
         """Wait for a task that others wait for too; when the time is up it goes on."""

@@ -14,7 +14,14 @@ from memdb.settings import Settings
 from memdb.steps import Operation, offload, run
 from memdb.types import EmbeddingModel
 
-__all__ = ["DEFAULT_ENCODER", "DEFAULT_RERANKER", "Scope", "enqueue_missing", "start"]
+__all__ = [
+    "DEFAULT_ENCODER",
+    "DEFAULT_RERANKER",
+    "Scope",
+    "enqueue_missing",
+    "load_encoder",
+    "start",
+]
 
 DEFAULT_ENCODER = "multilingual-e5-small"
 """What `auto` registers for a tenant that has no encoder yet, where the extra [local] is there."""
@@ -127,6 +134,28 @@ def _by_name(name: str, settings: Settings) -> Embed | None:
         "passage_prefix": settings.embeddings_passage_prefix,
     }
     return _shared_encoder(name, tuple(options.items()))
+
+
+def load_encoder(wanted: Embed | str | None, settings: Settings) -> bool:
+    """Load a local encoder before anybody waits for it; false where there is none to load.
+
+    Blocks for seconds. `auto` loads what it would register for a new tenant. An endpoint is not
+    asked: it is up already, and may cost.
+
+    Raises: ModelMissing: the encoder that was asked for by name is not installed.
+    """
+    if not isinstance(wanted, str) or wanted == "none" or wanted.startswith("openai:"):
+        return False
+    try:
+        encoder = _by_name(DEFAULT_ENCODER if wanted == "auto" else wanted, settings)
+    except ModelMissing:
+        if wanted == "auto":
+            return False
+        raise
+    if encoder is not None:
+        # Some load the model with the first text only.
+        encoder.embed_queries(["ready"])
+    return encoder is not None
 
 
 def _get_reranker(scope: Scope) -> Rerank | None:

@@ -95,6 +95,11 @@ class Settings(BaseSettings):
         default=False,
         description="Run local encoders in a process of their own; `memdb serve` does.",
     )
+    load_models: bool = Field(
+        default=False,
+        description="Load the local encoder at the start, not with the first text; `memdb serve` "
+        "does.",
+    )
     prepare_statements: bool = Field(
         default=True, description="Off behind a PgBouncer older than 1.21 in transaction mode."
     )

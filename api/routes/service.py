@@ -14,7 +14,7 @@ from api.declare import OPENING, declares
 from api.deps import ClientsDep, OperatorDep
 from api.errors import problem_of
 from api.metrics import Metrics
-from api.problem import ProblemResponse
+from api.problem import Problem, ProblemResponse
 from memdb.errors import MemdbError, ServerUnavailable
 
 __all__ = ["router"]
@@ -22,6 +22,17 @@ __all__ = ["router"]
 router = APIRouter(tags=["service"])
 
 log = logging.getLogger("memdb.api")
+
+
+class Index(BaseModel):
+    """What this is, and where to go on."""
+
+    name: Literal["memdb"] = "memdb"
+    version: str
+    docs: str = Field(description="Every request, for people.")
+    openapi: str = Field(description="The same, for programs.")
+    health: str = Field(description="Is the process alive?")
+    ready: str = Field(description="Can requests be served?")
 
 
 class Alive(BaseModel):
@@ -35,11 +46,29 @@ class Ready(BaseModel):
     """The database answers, and is of this release; how far behind the workers are."""
 
     status: Literal["ready"] = "ready"
+    encoder: Literal["loaded", "failed"] | None = Field(
+        default=None,
+        description="The local encoder, which is loaded at the start. Where that failed, requests "
+        "that need it get the error. null: there is none, or it is loaded when needed.",
+    )
     events_waiting: int | None = Field(
         default=None, description="Events that are still to become memories, over all tenants."
     )
     oldest_wait_seconds: float | None = Field(
         default=None, description="How long the oldest of them has waited."
+    )
+
+
+@router.get("/", summary="What is this?")
+async def index(request: Request) -> Index:
+    """Say what answers here, and where everything else is."""
+    root = request.scope.get("root_path", "").rstrip("/")
+    return Index(
+        version=version("memdb-postgres"),
+        docs=f"{root}/docs",
+        openapi=f"{root}/openapi.json",
+        health=f"{root}/healthz",
+        ready=f"{root}/readyz",
     )
 
 
@@ -56,18 +85,24 @@ async def healthz() -> Alive:
     summary="Can requests be served?",
 )
 async def readyz(clients: ClientsDep) -> object:
-    """Look whether the database answers, and whether its schema is the one of this release."""
+    """Look whether the database answers, its schema is of this release, and the encoder loaded."""
     try:
         await clients.check()
     except MemdbError as error:
         # 503 whatever the reason is: that is what keeps a balancer from sending requests here.
         problem = problem_of(error).model_copy(update={"status": 503})
         return ProblemResponse(problem, {"Retry-After": "1"})
+    state = clients.encoder_state
+    if state == "loading":
+        # Whoever came now would wait for it; it takes seconds.
+        problem = Problem.make(503, "the encoder is being loaded", hint="Ask again in a second.")
+        return ProblemResponse(problem, {"Retry-After": "1"})
     figures = await _figures(clients)
     waiting = figures.get("events_waiting")
     # Lag is told and makes nothing unready: requests can be served, and a balancer that takes
     # the service out for it would mend nothing.
     return Ready(
+        encoder=state,
         events_waiting=None if waiting is None else int(waiting),
         oldest_wait_seconds=figures.get("oldest_wait_seconds"),
     )

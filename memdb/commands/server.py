@@ -2,8 +2,10 @@
 
 import logging
 import os
+import ssl
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any
 
 import psycopg
@@ -193,6 +195,21 @@ def serve(
         bool,
         typer.Option("--in-process-models", help="No process of their own for local encoders."),
     ] = False,
+    lazy_models: Annotated[
+        bool,
+        typer.Option("--lazy-models", help="Load the local encoder with the first text, not now."),
+    ] = False,
+    ssl_certfile: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="Speak TLS, with this certificate (PEM)."),
+    ] = None,
+    ssl_keyfile: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="Its key, if that is not in the same file."),
+    ] = None,
+    root_path: Annotated[
+        str, typer.Option(help="What a proxy takes off the front of each path: /memory.")
+    ] = "",
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Log also the requests of probes.")
     ] = False,
@@ -202,7 +219,8 @@ def serve(
     """Serve memory over HTTP, until Ctrl-C or SIGTERM.
 
     Each request needs a key (`memdb key create`), also on this machine. Logs are JSON, one object
-    a line, on standard error.
+    a line, on standard error. Behind a proxy, FORWARDED_ALLOW_IPS names the addresses whose
+    X-Forwarded headers count (default: 127.0.0.1).
     """
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
@@ -214,9 +232,14 @@ def serve(
         raise typer.BadParameter(
             "without keys the service listens on an address of this machine only: --host 127.0.0.1"
         )
+    _check_certificate(ssl_certfile, ssl_keyfile)
     settings = settings_for(dsn, data_dir)
     settings = settings.model_copy(
-        update={"model_process": not in_process_models, "dify": dify or settings.dify}
+        update={
+            "model_process": not in_process_models,
+            "load_models": not lazy_models,
+            "dify": dify or settings.dify,
+        }
     )
     import_module("api.logs").configure(logging.DEBUG if verbose else logging.INFO)
     uvicorn: Any = import_module("uvicorn")
@@ -229,4 +252,20 @@ def serve(
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=drain,
+        ssl_certfile=ssl_certfile,
+        ssl_keyfile=ssl_keyfile,
+        root_path=root_path.rstrip("/"),
     )
+
+
+def _check_certificate(certificate: Path | None, key: Path | None) -> None:
+    if certificate is None:
+        if key is not None:
+            raise typer.BadParameter("a key needs its certificate: --ssl-certfile")
+        return
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key)
+    except OSError as error:
+        raise typer.BadParameter(
+            f"{certificate} and its key are not usable for TLS: {error}"
+        ) from error

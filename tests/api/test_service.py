@@ -11,6 +11,8 @@ import pytest
 from memdb import migrate
 from memdb.models.encoder import Vectors
 from memdb.models.fake import HashEncoder
+from memdb.scope import load_encoder
+from memdb.settings import Settings
 from tests.api.problems import problem
 from tests.cluster import Cluster
 from tests.conftest import FreshDatabase
@@ -23,6 +25,54 @@ async def test_alive_and_ready(client: Any) -> None:
     ready = (await client.get("/readyz")).json()
     assert ready["status"] == "ready"
     assert ready["oldest_wait_seconds"] >= 0
+
+
+async def test_the_root_says_where_everything_is(client: Any) -> None:
+    found = (await client.get("/")).json()
+    assert found["name"] == "memdb"
+    for what in ("docs", "openapi", "health", "ready"):
+        assert (await client.get(found[what])).status_code == 200, what
+
+
+async def test_the_encoder_is_loaded_before_anybody_asks(
+    serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered, released = threading.Event(), threading.Event()
+
+    def load(wanted: object, settings: Settings) -> bool:
+        entered.set()
+        assert released.wait(60)
+        return load_encoder(wanted, settings)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr("api.clients.load_encoder", load)
+    async with serve(encoder="hash-64", load_models=True) as client:
+        assert await asyncio.to_thread(entered.wait, 60)
+        answer = await client.get("/readyz")
+        problem(answer, 503)
+        assert answer.headers["retry-after"] == "1"
+        assert (await client.get("/healthz")).status_code == 200
+        # Who needs no vector is served already.
+        by_words = {"query": "tea", "legs": ["keyword"]}
+        assert (await client.post("/v1/recall", json=by_words)).status_code == 200
+        released.set()
+        assert await _ready(client) == "loaded"
+
+
+@pytest.mark.parametrize(
+    ("encoder", "state"), [("none", None), ("no-such-encoder", "failed"), (HashEncoder(), None)]
+)
+async def test_what_cannot_be_loaded_keeps_nobody_from_being_served(
+    serve: Any, encoder: Any, state: str | None
+) -> None:
+    async with serve(encoder=encoder, load_models=True) as client:
+        assert await _ready(client) == state
+
+
+async def _ready(client: Any) -> str | None:
+    while (answer := await client.get("/readyz")).status_code == 503:
+        await asyncio.sleep(0.01)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["encoder"]
 
 
 async def test_without_a_database_it_is_alive_but_not_ready(serve: Any) -> None:
