@@ -2533,6 +2533,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- Functions
 
+-- _able_legs (p_legs text[], p_types text[], p_also memdb._recall_filter, p_vector halfvec)
+-- returns text[]; immutable; for its owner
+
 -- _add_count (p_counts jsonb, p_table text, p_rows bigint)
 -- returns jsonb; immutable; for its owner
 
@@ -3025,6 +3028,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _fits (p_deadline timestamp with time zone, p_cost double precision)
 -- returns boolean; volatile; for its owner
 
+-- _fitting (p_deadline timestamp with time zone, p_hits integer, p_each double precision)
+-- returns integer; volatile; for its owner
+
 -- _forget (p_tenant integer, p_target jsonb, p_reason text, p_dry_run boolean)
 -- returns TABLE(receipt_id bigint, state text, remaining bigint, counts jsonb, kept jsonb); volatile, rows 1; for its owner
 
@@ -3272,7 +3278,7 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- returns bigint[]; volatile; for its owner
 
 -- _leg (p_rank bigint, p_score double precision)
--- returns jsonb; immutable; for its owner
+-- returns jsonb; stable; for its owner
 
 -- _length_differences (p_tenant integer)
 -- returns TABLE(namespace_id integer, documents bigint, tokens bigint); stable, rows 10; for its owner
@@ -3438,6 +3444,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- _near_topics (p_tenant integer, p_namespace integer, p_model integer, p_vector halfvec, p_limit integer)
 -- returns TABLE(topic_id bigint, closeness double precision, bonus double precision); stable, rows 5; for its owner
+
+-- _nearest_chosen (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_model integer, p_vector halfvec, p_limit integer, p_also memdb._recall_filter, p_statuses text[])
+-- returns TABLE(memory_id bigint, version integer, similarity double precision); stable, rows 50; for its owner
 
 -- _nearest_cold (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_model integer, p_vector halfvec, p_limit integer, p_also memdb._recall_filter DEFAULT NULL::memdb._recall_filter)
 -- returns TABLE(memory_id bigint, version integer, similarity double precision); stable, rows 50; for its owner

@@ -176,14 +176,56 @@ begin
 end $$;
 comment on function memdb._vector_strategy (integer, integer[], text, bigint[], integer, halfvec, memdb._recall_filter) is 'How the nearest vectors of a scope are found.';
 
+-- _nearest_chosen: the nearest vectors of a session, or of what few memories were chosen, found by key.
+--
+-- Arguments are those of _nearest_exact.
+create or replace function memdb._nearest_chosen (
+  p_tenant     integer,
+  p_namespaces integer[],
+  p_user       text,
+  p_sessions   bigint[],
+  p_types      text[],
+  p_model      integer,
+  p_vector     halfvec,
+  p_limit      integer,
+  p_also       memdb._recall_filter,
+  p_statuses   text[]
+)
+  returns table (memory_id bigint, version integer, similarity double precision)
+  language plpgsql stable rows 50
+as $$
+begin
+  return query
+    select m.memory_id, m.version, e.similarity
+      from (select c.id from unnest((p_also).chosen) c (id)
+            union all
+            select s.memory_id from memdb.memory s
+             where (p_also).chosen is null and s.tenant_id = p_tenant and s.session_id = any (p_sessions)) c (id)
+      cross join lateral (
+        select m.memory_id, m.version
+          from memdb.memory m
+         where m.tenant_id = p_tenant and m.memory_id = c.id
+           and (p_namespaces is null or m.namespace_id = any (p_namespaces))
+           and (p_statuses is null or memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also))
+        offset 0) m
+      cross join lateral (
+        select -(e.vector <#> p_vector) as similarity
+          from memdb.embedding e
+         where e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = m.memory_id and e.version = m.version
+        offset 0) e
+     order by 3 desc, 1
+     limit p_limit;
+end $$;
+comment on function memdb._nearest_chosen (integer, integer[], text, bigint[], text[], integer, halfvec, integer, memdb._recall_filter, text[]) is 'The nearest vectors of a session, or of what few memories were chosen, found by key.';
+
 -- _nearest_exact: the nearest vectors of a scope, every one of them measured.
 --
 -- Rows of embedding repeat what never changes (namespace, user, type), so these filters cost no
 -- look-up; a session and what few memories were chosen are found by key; the caller applies the rest.
 -- Up to 768 dimensions embedding_scope_idx holds the vectors themselves, those of a scope side by
--- side. With p_statuses, only what passes all filters counts. `+ 0` keeps the planner from answering with a nearest-neighbour index. Dynamic, so that it is planned for
--- these very namespaces: a plan for any of them takes a small one for a tenth of the table, and
--- reads it all.
+-- side. With p_statuses, only what passes all filters counts. `+ 0` keeps the planner from answering with a nearest-neighbour index. Dynamic where there are several
+-- namespaces or filters, so that it is planned for these very namespaces: a plan for any of them
+-- takes a small one for a tenth of the table, and reads it all.
 create or replace function memdb._nearest_exact (
   p_tenant     integer,
   p_namespaces integer[],
@@ -210,25 +252,19 @@ declare
 begin
   if p_sessions is not null or (p_also).chosen is not null then
     return query
-      select m.memory_id, m.version, e.similarity
-        from (select c.id from unnest((p_also).chosen) c (id)
-              union all
-              select s.memory_id from memdb.memory s
-               where (p_also).chosen is null and s.tenant_id = p_tenant and s.session_id = any (p_sessions)) c (id)
-        cross join lateral (
-          select m.memory_id, m.version
-            from memdb.memory m
-           where m.tenant_id = p_tenant and m.memory_id = c.id
-             and (p_namespaces is null or m.namespace_id = any (p_namespaces))
-             and (p_statuses is null or memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also))
-          offset 0) m
-        cross join lateral (
-          select -(e.vector <#> p_vector) as similarity
-            from memdb.embedding e
-           where e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = m.memory_id and e.version = m.version
-          offset 0) e
-       order by 3 desc, 1
-       limit p_limit;
+      select c.* from memdb._nearest_chosen(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_model, p_vector, p_limit, p_also, p_statuses) c;
+    return;
+  end if;
+  if cardinality(p_namespaces) = 1 and num_nonnulls(p_user, p_types, (p_also).members, p_statuses) = 0 and vector_dims(p_vector) <= 768 then
+    -- The plan for one namespace is the same for all of them, and planning takes as long as measuring 1,000 rows.
+    return query
+      select n.memory_id, n.version, -n.distance
+        from (select e.memory_id, e.version, (e.vector <#> p_vector) + 0 as distance
+                from memdb.embedding e
+               where e.tenant_id = p_tenant and e.model_id = p_model and vector_dims(e.vector) <= 768
+                 and e.namespace_id = p_namespaces[1]
+               order by 3, 1
+               limit p_limit) n;
     return;
   end if;
   if p_statuses is not null then

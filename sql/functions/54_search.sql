@@ -164,6 +164,16 @@ begin atomic
 end;
 comment on function memdb._fits (timestamptz, double precision) is 'Whether work that takes p_cost milliseconds fits before a deadline, with 3 left to rank and read what was found.';
 
+-- _fitting: how many of so many hits can be found, ranked and read before a deadline at p_each milliseconds a hit; 50 always.
+create or replace function memdb._fitting (p_deadline timestamptz, p_hits integer, p_each double precision)
+  returns integer
+  language sql volatile
+begin atomic
+  select case when p_deadline is null then p_hits else least(p_hits, greatest(50,
+    (1000 * extract(epoch from p_deadline - clock_timestamp()) - 3) / p_each)::integer) end;
+end;
+comment on function memdb._fitting (timestamptz, integer, double precision) is 'How many of so many hits can be found, ranked and read before a deadline at p_each milliseconds a hit; 50 always.';
+
 -- _vector_cost: how many milliseconds the vector leg is going to take, as a guess.
 --
 -- A row measured takes half a microsecond and one for every 400 dimensions, out of place four more; a
@@ -198,12 +208,25 @@ begin
 end $$;
 comment on function memdb._vector_cost (integer, integer[], text, bigint[], integer, halfvec, memdb._recall_filter) is 'How many milliseconds the vector leg is going to take, as a guess.';
 
+-- _able_legs: of some legs, those that can find anything.
+--
+-- What was said a moment ago and is no memory yet has no tier, no entities, no topic, no metadata of one.
+create or replace function memdb._able_legs (p_legs text[], p_types text[], p_also memdb._recall_filter, p_vector halfvec)
+  returns text[]
+  language sql immutable parallel safe
+begin atomic
+  select array_remove(array_remove(p_legs, case when p_vector is null then 'vector' end),
+    case when num_nonnulls((p_also).tiers, (p_also).members, (p_also).metadata) > 0 or not coalesce('observation' = any (p_types), true)
+         then 'fresh' end);
+end;
+comment on function memdb._able_legs (text[], text[], memdb._recall_filter, halfvec) is 'Of some legs, those that can find anything.';
+
 -- _search: the p_k best of what the legs find, and in a last row of neither memory nor event, as legs, how long each took.
 --
 -- Arguments up to p_also are the scope and its filters; p_depth is how many hits a leg brings.
 -- p_deadline: a leg that would end later by the guesses of _vector_cost and below is left out; one
 -- that has begun is not cut short. The keyword leg always runs, and the vector leg where there is
--- no other.
+-- no other. Of more than 50 hits so many are looked for, ranked and given back as fit.
 create or replace function memdb._search (
   p_tenant     integer,
   p_namespaces integer[],
@@ -228,11 +251,12 @@ create or replace function memdb._search (
   language plpgsql stable rows 10
 as $$
 declare
-  v_legs     text[] := p_legs;
-  v_is_now   boolean := p_belief_at is null and p_world_at is null;
-  v_terms    text[];
-  v_width    integer;
   v_laps     timestamptz[] := array[clock_timestamp()];
+  v_legs     text[] := memdb._able_legs(p_legs, p_types, p_also, p_vector);
+  v_depth    integer := memdb._fitting(p_deadline, p_depth, 0.08);
+  v_is_now   boolean := p_belief_at is null and p_world_at is null;
+  v_terms    text[] := case when p_legs && array['keyword', 'fresh'] then memdb._query_terms(p_query) else '{}' end;
+  v_width    integer;
   v_keyword  record;
   v_near     record;
   v_span     record;
@@ -242,41 +266,40 @@ declare
   v_pool     record;
   v_graph    record;
 begin
-  v_terms := case when v_legs && array['keyword', 'fresh'] then memdb._query_terms(p_query) else '{}' end;
   if v_is_now then
-    v_keyword := memdb._keyword_leg(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, v_terms, p_depth, p_also);
+    v_keyword := memdb._keyword_leg(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, v_terms, v_depth, p_also);
   else
-    v_keyword := memdb._keyword_then(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, v_terms, p_depth,
+    v_keyword := memdb._keyword_then(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, v_terms, v_depth,
       p_belief_at, p_world_at, p_also);
   end if;
   v_keyword.memory_ids := case when 'keyword' = any (v_legs) then v_keyword.memory_ids else '{}' end;
+  v_depth := memdb._fitting(p_deadline, v_depth, 0.08);
   v_laps := v_laps || clock_timestamp();
-  -- Said a moment ago, and no memory yet: it has no tier, no entities, no topic, no metadata of one.
-  if num_nonnulls((p_also).tiers, (p_also).members, (p_also).metadata) > 0 or not coalesce('observation' = any (p_types), true) then
-    v_legs := array_remove(v_legs, 'fresh');
-  elsif not memdb._fits(p_deadline, 2) then
-    v_legs := array_replace(v_legs, 'fresh', 'no fresh');
-  end if;
+  v_legs := case when memdb._fits(p_deadline, 2) then v_legs else array_replace(v_legs, 'fresh', 'no fresh') end;
   v_fresh := memdb._fresh_leg(p_tenant, p_namespaces, p_user, p_sessions, v_keyword.terms, v_keyword.idf, v_keyword.mean_length,
-    case when 'fresh' = any (v_legs) then p_depth else 0 end, p_belief_at, p_also);
+    case when 'fresh' = any (v_legs) then v_depth else 0 end, p_belief_at, p_also);
   v_laps := v_laps || clock_timestamp();
-  if p_vector is null then
-    v_legs := array_remove(v_legs, 'vector');
-  elsif p_deadline is not null and v_keyword.memory_ids <> '{}'
+  if p_deadline is not null and p_vector is not null and v_keyword.memory_ids <> '{}'
      and not memdb._fits(p_deadline, memdb._vector_cost(p_tenant, p_namespaces, p_user, p_sessions, p_model, p_vector, p_also)) then
     v_legs := array_replace(v_legs, 'vector', 'no vector');
     p_vector := null;
   end if;
   if v_is_now then
-    v_near := memdb._vector_leg(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_model, p_vector, p_depth, p_also);
+    v_near := memdb._vector_leg(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_model, p_vector, v_depth, p_also);
   else
-    v_near := memdb._nearest_then(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_model, p_vector, p_depth,
+    v_near := memdb._nearest_then(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_model, p_vector, v_depth,
       p_belief_at, p_world_at, p_also);
   end if;
-  v_laps := v_laps || clock_timestamp();
-  if not memdb._fits(p_deadline, 0.04 * p_depth) then
-    v_legs := array_replace(v_legs, 'neighbour', 'no neighbour');
+  -- What finding them took is known now; ranking and reading them is left.
+  v_depth := memdb._fitting(p_deadline, v_depth, 0.06);
+  if v_depth < p_depth then
+    v_keyword.memory_ids := v_keyword.memory_ids[1:v_depth];
+    select v_near.memory_ids[1:v_depth] as memory_ids, v_near.scores[1:v_depth] as scores into v_near;
+    v_legs := v_legs || format('only %s', v_depth);
+    p_k := least(p_k, v_depth);
   end if;
+  v_laps := v_laps || clock_timestamp();
+  v_legs := case when memdb._fits(p_deadline, 0.1 * v_depth) then v_legs else array_replace(v_legs, 'neighbour', 'no neighbour') end;
   v_width := case when 'neighbour' = any (v_legs) then 2 else 0 end;
   v_context := memdb._context_rows(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, v_keyword.memory_ids,
     v_near.memory_ids, v_width, p_belief_at, p_world_at, p_also);
@@ -287,11 +310,9 @@ begin
   v_pool := memdb._scored(p_tenant, p_namespaces, p_agent, p_query, v_context.memory_ids, v_context.versions, v_context.occurred_at,
     v_context.namespaces, v_context.factors, v_context.places, v_context.by_hit, v_windowed.scores, v_windowed.event_ids,
     v_windowed.asks, v_near.memory_ids, v_near.scores, p_model, p_vector, v_width,
-    v_span.from_at, v_span.to_at, v_span.worth, v_fresh.event_ids, v_fresh.scores, p_depth);
+    v_span.from_at, v_span.to_at, v_span.worth, v_fresh.event_ids, v_fresh.scores, v_depth);
   v_laps := v_laps || clock_timestamp();
-  if p_hops > 0 and not memdb._fits(p_deadline, p_hops) then
-    v_legs := array_replace(v_legs, 'graph', 'no graph');
-  end if;
+  v_legs := case when p_hops = 0 or memdb._fits(p_deadline, p_hops) then v_legs else array_replace(v_legs, 'graph', 'no graph') end;
   v_graph := memdb._graph_leg(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, v_pool.memory_ids[1:10],
     v_pool.scores[1:10], case when 'graph' = any (v_legs) then p_hops else 0 end, p_belief_at, p_world_at, p_also);
   v_graph := memdb._anchored(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also,
@@ -301,15 +322,15 @@ begin
     select c.* from memdb._collapse(p_tenant, p_model, array(select row(r.*)::memdb._recall_hit from memdb._ranked(v_pool.memory_ids,
       v_pool.versions, v_pool.event_ids, v_pool.scores, v_pool.keywords, v_graph.memory_ids, v_graph.versions, v_graph.scores,
       v_keyword.memory_ids, v_keyword.scores, v_near.memory_ids, v_near.scores, v_fresh.event_ids, v_fresh.scores, v_width, p_k + 30) r), p_k, p_belief_at) c;
-  return query
-    select null::bigint, null::integer, null::bigint, null::real, memdb._timing(v_legs, v_laps || clock_timestamp());
+  return query select null::bigint, null::integer, null::bigint, null::real, memdb._timing(v_legs, v_laps || clock_timestamp());
 end $$;
 comment on function memdb._search (integer, integer[], text, bigint[], text[], text[], memdb._recall_filter, text, text, integer, halfvec, text[], integer, integer, integer, timestamptz, timestamptz, timestamptz) is 'The p_k best of what the legs find, and in a last row of neither memory nor event, as legs, how long each took.';
 
--- _timing: what a recall tells of its time: {legs: {name: ms}, rank_ms, skipped: [legs], degraded}.
+-- _timing: what a recall tells of its time: {legs: {name: ms}, rank_ms, skipped: [legs], cut_to, degraded}.
 --
 -- p_laps are the moments between keyword, fresh, vector, neighbour, ranking, graph and the end;
 -- legs that did not run are left out, and those left out for lack of time are marked 'no' in p_legs.
+-- cut_to is there where not all hits fitted: 'only' so many, as p_legs says.
 create or replace function memdb._timing (p_legs text[], p_laps timestamptz[])
   returns jsonb
   language sql immutable parallel safe
@@ -318,8 +339,10 @@ begin atomic
     'legs', coalesce(jsonb_object_agg(l.name, l.ms) filter (where l.name = any (p_legs)), '{}'),
     'rank_ms', sum(l.ms) filter (where l.name is null),
     'skipped', coalesce(jsonb_agg(l.name) filter (where 'no ' || l.name = any (p_legs)), '[]'),
-    'degraded', coalesce(bool_or('no ' || l.name = any (p_legs)), false))
+    'degraded', coalesce(bool_or('no ' || l.name = any (p_legs)), false) or min(o.hits) is not null)
+    || case when min(o.hits) is null then '{}' else jsonb_build_object('cut_to', min(o.hits)) end
     from (select n.name, round((1000 * extract(epoch from p_laps[n.place + 1] - p_laps[n.place]))::numeric, 2) as ms
-            from unnest(array['keyword', 'fresh', 'vector', 'neighbour', null, 'graph', null]) with ordinality n (name, place)) l;
+            from unnest(array['keyword', 'fresh', 'vector', 'neighbour', null, 'graph', null]) with ordinality n (name, place)) l
+    left join (select split_part(p.leg, ' ', 2)::integer as hits from unnest(p_legs) p (leg) where starts_with(p.leg, 'only ')) o on true;
 end;
-comment on function memdb._timing (text[], timestamptz[]) is 'What a recall tells of its time: {legs: {name: ms}, rank_ms, skipped: [legs], degraded}.';
+comment on function memdb._timing (text[], timestamptz[]) is 'What a recall tells of its time: {legs: {name: ms}, rank_ms, skipped: [legs], cut_to, degraded}.';

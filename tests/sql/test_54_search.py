@@ -73,8 +73,20 @@ def test_a_budget_too_small_leaves_the_keyword_leg(filled):
     assert timing["degraded"] is True
     found = recall(db, tenant, QUERY, vector=VECTOR, budget_ms=1, k=100)
     words = recall(db, tenant, QUERY, legs=["keyword"], k=100)
-    assert [row.memory_id for row in found] == [row.memory_id for row in words]
-    assert 0 < len(found) < len(memories)
+    assert [row.memory_id for row in found] == [row.memory_id for row in words[:50]]
+    assert 50 == len(found) < len(words) < len(memories)
+
+
+@pytest.mark.parametrize("query", [QUERY, "", "zzz"])
+def test_of_many_hits_so_many_come_as_fit(filled, query):
+    db, tenant, _ = filled
+    timing = report(db, tenant, query, vector=VECTOR, budget_ms=1, k=1000)
+    assert (timing["cut_to"], timing["degraded"]) == (50, True)
+    assert len(recall(db, tenant, query, vector=VECTOR, budget_ms=1, k=1000)) == 50
+    timing = report(db, tenant, query, vector=VECTOR, budget_ms=1, k=50)
+    assert "cut_to" not in timing
+    timing = report(db, tenant, query, vector=VECTOR, budget_ms=600_000, k=1000)
+    assert ("cut_to" in timing, timing["degraded"]) == (False, False)
 
 
 @pytest.mark.parametrize("query", ["", "zzz"])
