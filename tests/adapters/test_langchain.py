@@ -1,9 +1,12 @@
 """The standard suites of LangChain, and what they do not look at: sources, corrections, asyncio."""
 
+import secrets
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from memdb import AsyncMemory, Memory
 from memdb.adapters._encoder import LangChainEncoder
@@ -14,6 +17,7 @@ pytest.importorskip("langchain")
 pytest.importorskip("langchain_tests")
 
 from langchain.agents import create_agent
+from langchain_core.chat_history import InMemoryChatMessageHistory
 from langchain_core.documents import Document
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
@@ -119,6 +123,69 @@ def test_the_store_answers_as_the_one_in_memory_does(dsn: str) -> None:
             pairs = [s.similarity_search_with_score("b", 3) for s in (ours, theirs)]
             assert [d for d, _ in pairs[0]] == [d for d, _ in pairs[1]], name
             assert [s for _, s in pairs[0]] == pytest.approx([s for _, s in pairs[1]], abs=1e-3)
+
+
+IDS = st.sampled_from(["1", "2", "键"])
+# No empty one: memdb refuses a memory that says nothing. And none that another differs from in
+# white space alone: memdb encodes them once.
+TEXTS = st.sampled_from(["b", "甲", "a longer text"])
+METADATA: Any = st.sampled_from([{}, {"n": 1}, {"m": None, "o": {"x": [1, "二"]}}])
+DOCUMENTS = st.lists(st.tuples(IDS, TEXTS, METADATA), max_size=3, unique_by=lambda one: one[0])
+STORE_STEP = st.one_of(
+    st.tuples(st.just("add"), DOCUMENTS), st.tuples(st.just("delete"), st.lists(IDS, max_size=2))
+)
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.lists(STORE_STEP, min_size=1, max_size=6))
+def test_any_steps_leave_what_they_leave_in_the_store_in_memory(dsn: str, steps: list[Any]) -> None:
+    from langchain_core.embeddings import DeterministicFakeEmbedding
+
+    embeddings = DeterministicFakeEmbedding(size=6)
+    memory, ours = vector_store(dsn, embeddings)
+    theirs = InMemoryVectorStore(embeddings)
+    with memory:
+        for action, given_ in steps:
+            for store in (ours, theirs):
+                if action == "delete":
+                    store.delete(given_)
+                elif given_:
+                    ids, texts, metadata = zip(*given_, strict=True)
+                    store.add_texts(list(texts), [{**one} for one in metadata], ids=list(ids))
+        ids = ["1", "2", "键", "none"]
+        assert ours.get_by_ids(ids) == theirs.get_by_ids(ids)
+        for query in ("b", "甲"):
+            mine, other = (one.similarity_search_with_score(query, 5) for one in (ours, theirs))
+            assert {doc.id for doc, _ in mine} == {doc.id for doc, _ in other}
+            scores = [dict((doc.id, score) for doc, score in found) for found in (mine, other)]
+            assert scores[0] == pytest.approx(scores[1], abs=1e-3)
+
+
+MESSAGE = st.builds(
+    lambda kind, text: kind(text),
+    st.sampled_from([HumanMessage, AIMessage, SystemMessage]),
+    st.text(max_size=5).filter(lambda text: "\0" not in text),
+)
+HISTORY_STEP = st.one_of(
+    st.tuples(st.just("add_messages"), st.lists(MESSAGE, max_size=3)), st.tuples(st.just("clear"))
+)
+
+
+@settings(
+    max_examples=15, deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)  # fmt: skip
+@given(st.lists(HISTORY_STEP, max_size=6))
+@pytest.mark.filterwarnings("ignore:The class `InMemoryChatMessageHistory` was deprecated")
+def test_a_chat_history_holds_what_the_one_in_memory_holds(
+    memory: Memory, steps: list[Any]
+) -> None:
+    ours = MemdbChatHistory(memory, secrets.token_hex(4))
+    theirs = InMemoryChatMessageHistory()
+    for action, *args in steps:
+        for history in (ours, theirs):
+            getattr(history, action)(*args)
+        assert ours.messages == theirs.messages, action
 
 
 def test_a_chat_history_keeps_all_of_each_message(memory: Memory) -> None:

@@ -1,10 +1,13 @@
 """LlamaIndex, AutoGen, Agent Framework and Dify: each keeps its promise, over real memories."""
 
 import asyncio
+import secrets
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from memdb import AsyncMemory, Memory
 from memdb.adapters.tools import memory_tools
@@ -121,6 +124,42 @@ async def test_agent_framework_keeps_a_history_and_recalls(amemory: AsyncMemory)
     assert any("绿茶" in str(text) for text in context.instructions)
     await provider.after_run(context=context, **given)
     assert [step.text for step in await amemory.replay("s2")] == ["安喜欢喝什么？"]
+
+
+# Each text once: theirs takes messages it has seen before for a transcript that is sent again.
+TURNS = st.lists(
+    st.tuples(st.sampled_from(["user", "assistant"]), st.text(max_size=5)),
+    max_size=12, unique_by=lambda one: one[1],
+)  # fmt: skip
+
+
+@settings(
+    max_examples=15, deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)  # fmt: skip
+@given(TURNS)
+def test_a_history_of_agent_framework_holds_what_the_one_in_memory_holds(
+    db: Any, rolled_back: Memory, turns: list[Any]
+) -> None:
+    pytest.importorskip("agent_framework")
+    from agent_framework import InMemoryHistoryProvider, Message
+
+    from memdb.adapters.agent_framework import MemdbHistoryProvider
+
+    async def play() -> None:
+        ours, theirs = MemdbHistoryProvider(rolled_back), InMemoryHistoryProvider()
+        state, session = dict[str, Any](), secrets.token_hex(4)
+        for first in range(0, len(turns), 3):
+            turn = turns[first : first + 3]
+            said = [Message(role, [text]) for role, text in turn if "\0" not in text]
+            await ours.save_messages(session, said)
+            await theirs.save_messages(session, said, state=state)
+            mine = await ours.get_messages(session)
+            other = await theirs.get_messages(session, state=state)
+            assert [(m.role, m.text) for m in mine] == [(m.role, m.text) for m in other]
+
+    with db.transaction(force_rollback=True):
+        asyncio.run(play())
 
 
 # --- Dify --------------------------------------------------------------------------------------

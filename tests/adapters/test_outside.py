@@ -100,6 +100,14 @@ def test_the_tests_of_langgraphs_store_in_postgresql(
     assert passed(said) > 200
 
 
+def test_the_tests_of_langgraphs_store_in_memory(dsn: str, tmp_path: Path) -> None:
+    folder = fetch(CHECKPOINT, tmp_path)
+    said = run(
+        folder, "-p", "langgraph_memory_shim", "test_store.py", MEMDB_OUTSIDE_DSN=dsn,
+    )  # fmt: skip
+    assert passed(said) > 100
+
+
 # --- MCP ---------------------------------------------------------------------------------------
 
 CONFORMANCE = "@modelcontextprotocol/conformance@0.1.16"
