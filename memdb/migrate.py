@@ -29,6 +29,7 @@ from packaging.version import Version
 from psycopg import sql
 from psycopg.rows import tuple_row
 from sqlalchemy import Connection, NullPool, create_engine
+from sqlalchemy.exc import DBAPIError
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from memdb.db import to_memdb_error
@@ -224,7 +225,7 @@ def upgrade(dsn: str, *, lock_timeout: float = 5.0, attempts: int = 8) -> Schema
     Raises: ExtensionMissing (MD401), PrivilegeMissing (MD402), ServerUnsuitable (MD403):
     the hint is the statement an administrator must run. SchemaMismatch (MD404): a later
     release has upgraded this database. NameTaken (MD206): the name memdb is taken.
-    Retryable: the tables stayed locked.
+    Retryable: the tables stayed locked. ServerUnavailable: nobody answers at the DSN.
     """
     retrying = Retrying(
         retry=retry_if_exception(lambda error: getattr(error, "sqlstate", None) in _TRY_AGAIN),
@@ -238,6 +239,11 @@ def upgrade(dsn: str, *, lock_timeout: float = 5.0, attempts: int = 8) -> Schema
             retrying(command.upgrade, config, "head")
     except psycopg.Error as error:
         raise _typed(error) from error
+    except DBAPIError as error:
+        # What goes wrong while connecting comes wrapped.
+        if not isinstance(error.orig, psycopg.Error):
+            raise
+        raise _typed(error.orig) from error
     return check(dsn)
 
 

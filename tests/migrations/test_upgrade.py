@@ -1,6 +1,7 @@
 """Installing, upgrading, checking and removing, against real databases."""
 
 import threading
+from collections.abc import Callable
 
 import psycopg
 import pytest
@@ -191,9 +192,10 @@ def test_check_leaves_the_transaction_as_it_was(db) -> None:
     assert db.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS
 
 
-def test_check_of_a_server_that_is_not_there() -> None:
+@pytest.mark.parametrize("do", [migrate.check, migrate.upgrade, migrate.uninstall])
+def test_a_server_that_is_not_there(do: Callable[[str], object]) -> None:
     with pytest.raises(errors.ServerUnavailable):
-        migrate.check("postgresql://nobody@/nowhere?host=/no/such/directory")
+        do("postgresql://nobody@/nowhere?host=/no/such/directory")
 
 
 # --- the plain file ------------------------------------------------------------------
