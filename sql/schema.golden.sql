@@ -2665,6 +2665,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _best_matches (p_tenant integer, p_user text, p_query tsquery, p_terms text[], p_idf double precision[], p_mean double precision, p_limit integer, p_also memdb._recall_filter DEFAULT NULL::memdb._recall_filter)
 -- returns TABLE(memory_id bigint, version integer, score double precision); stable, rows 50; for its owner
 
+-- _bigints (p_numbers jsonb)
+-- returns bigint[]; immutable; for its owner
+
 -- _broken_premises (p_tenant integer, p_justification bigint)
 -- returns TABLE(memory_id bigint, is_replaced boolean); stable, rows 1; for its owner
 
@@ -2676,6 +2679,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- _cache_is_on ()
 -- returns boolean; stable; for its owner
+
+-- _cache_is_usable (p_tenant integer)
+-- returns boolean; volatile; for its owner
 
 -- _cache_key (p_namespaces integer[], p_arguments jsonb)
 -- returns bytea; stable; for its owner
@@ -3244,8 +3250,14 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _keep (p_tenant integer, p_text text, p_sources jsonb)
 -- returns bigint; volatile; for memdb_operator
 
+-- _keep_answer (p_tenant integer, p_key bytea, p_namespaces integer[], p_snapshot pg_snapshot, p_hits memdb._recall_hit[])
+-- returns void; volatile; for its owner
+
 -- _kept_days (p_policy jsonb, p_subject text, p_kind text)
 -- returns double precision; immutable; for its owner
+
+-- _kept_expansion (p_tenant integer, p_walk text, p_arguments jsonb, p_agent text DEFAULT NULL::text)
+-- returns jsonb; volatile, security definer; for memdb_reader
 
 -- _key_hash (p_namespace integer, p_key text)
 -- returns bytea; immutable; for its owner
@@ -3656,7 +3668,7 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- returns integer[]; stable, security definer; for memdb_reader
 
 -- _reason_clusters (p_tenant integer, p_memory_ids bigint[], p_versions integer[] DEFAULT NULL::integer[], p_agent text DEFAULT NULL::text, p_belief_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_most integer DEFAULT 100)
--- returns TABLE(memory_id bigint, reasons jsonb); stable, rows 10; for memdb_reader
+-- returns TABLE(memory_id bigint, reasons jsonb); volatile, rows 10; for memdb_reader
 
 -- _rebuild_graph ()
 -- returns TABLE(label text, kind text, entries bigint); volatile, security definer, rows 11; for memdb_operator
@@ -3690,6 +3702,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- _rehome (p_tenant integer, p_memory_ids bigint[], p_versions integer[])
 -- returns void; volatile; for its owner
+
+-- _related_rows (p_tenant integer, p_memory_ids bigint[], p_max_hops integer, p_min_weight real, p_relations text[], p_fan_out integer)
+-- returns TABLE(memory_id bigint, hops integer, weight real, path bigint[]); stable, rows 100; for its owner
 
 -- _relearn (p_tenant integer, p_justification_ids bigint[], p_now timestamp with time zone)
 -- returns bigint; volatile; for its owner
@@ -4124,7 +4139,7 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- returns TABLE(receipt_id bigint, state text, remaining bigint, target jsonb, reason text, actor text, requested_at timestamp with time zone, finished_at timestamp with time zone, counts jsonb, kept jsonb, cold_files bigint, unreachable jsonb); stable, security definer, rows 10; for memdb_operator
 
 -- expand_related (p_tenant integer, p_memory_ids bigint[], p_max_hops integer DEFAULT 2, p_min_weight real DEFAULT 0.1, p_relations text[] DEFAULT NULL::text[], p_fan_out integer DEFAULT 16)
--- returns TABLE(memory_id bigint, hops integer, weight real, path bigint[]); stable, security definer, rows 100; for memdb_reader
+-- returns TABLE(memory_id bigint, hops integer, weight real, path bigint[]); volatile, security definer, rows 100; for memdb_reader
 
 -- explain_memory (p_tenant integer, p_memory bigint, p_version integer DEFAULT NULL::integer, p_max_depth integer DEFAULT 10, p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone)
 -- returns TABLE(depth integer, conclusion_id bigint, conclusion_version integer, justification_id bigint, method text, supports boolean, source text, event_id bigint, memory_id bigint, memory_version integer, kind_or_type text, status text, text text, quote text, speaker text, session text, occurred_at timestamp with time zone, path bigint[]); stable, rows 50; for memdb_reader

@@ -250,47 +250,21 @@ begin atomic
 end;
 comment on function memdb._adjacent (integer, bigint, integer[], text[], integer) is 'The strongest ties of one memory: edges either way, and memories it rests on or carries.';
 
--- expand_related: walk outward from seed memories along relations and hard premises.
---
--- Both directions. Weight multiplies along the path; a branch stops at p_max_hops (0 to 10),
--- below p_min_weight, or where it would revisit a memory, so cycles end. From each memory only
--- its p_fan_out strongest ties (1 to 1,000) are followed. A memory reached twice keeps its
--- strongest path, of equals the shortest. Seeds (at most 1,000) come back as hop 0, weight 1.
--- p_relations: null = all, else any of premise, cause, refines, opposes, parallel, next (soft
--- edges) and derived_from (hard premises that support).
--- Returns ids and numbers only, strongest first. Never leaves the tenant and the namespaces the
--- caller may read; what it may not read, and ids that do not exist, vanish. Does not filter by
--- state of a memory; callers do. Raises MD001 for arguments out of range, MD301.
--- Each wave keeps one path per memory, so the cost is hops x memories reached x fan-out, plus
--- reading all ties of each memory met.
-create or replace function memdb.expand_related (
+-- _related_rows: what expand_related returns, found by walking; strongest first. Within what the caller may read.
+create or replace function memdb._related_rows (
   p_tenant     integer,
   p_memory_ids bigint[],
-  p_max_hops   integer default 2,
-  p_min_weight real    default 0.1,
-  p_relations  text[]  default null,
-  p_fan_out    integer default 16
+  p_max_hops   integer,
+  p_min_weight real,
+  p_relations  text[],
+  p_fan_out    integer
 )
   returns table (memory_id bigint, hops integer, weight real, path bigint[])
-  language plpgsql stable security definer rows 100
-  set search_path = pg_catalog, memdb, pg_temp
+  language plpgsql stable rows 100
 as $$
 declare
-  v_namespaces integer[];
-  v_field      text := case
-    when p_memory_ids is null or cardinality(p_memory_ids) > 1000 then 'memory_ids'
-    when p_max_hops between 0 and 10 is not true then 'max_hops'
-    when p_min_weight between 0 and 1 is not true then 'min_weight'
-    when p_fan_out between 1 and 1000 is not true then 'fan_out'
-    when not p_relations <@ array['premise', 'cause', 'refines', 'opposes', 'parallel', 'next', 'derived_from']
-      then 'relations' end;
+  v_namespaces integer[] := memdb._readable(p_tenant, null, null);
 begin
-  perform memdb._authorize(p_tenant, false);
-  if v_field is not null then
-    perform memdb._raise('MD001', format('argument "%s" is out of range', v_field), jsonb_build_object('field', v_field),
-      'At most 1,000 memory_ids; max_hops 0 to 10; min_weight 0 to 1; fan_out 1 to 1,000; known relations.');
-  end if;
-  v_namespaces := memdb._readable(p_tenant, null, null);
   return query
     with recursive walk as (
       select m.memory_id, 0 as hops, 1::real as weight, array[m.memory_id] as path
@@ -312,6 +286,60 @@ begin
               from walk w
              order by w.memory_id, w.weight desc, w.hops, w.path) b
      order by b.weight desc, b.hops, b.memory_id;
+end $$;
+comment on function memdb._related_rows (integer, bigint[], integer, real, text[], integer) is 'What expand_related returns, found by walking; strongest first. Within what the caller may read.';
+
+-- expand_related: walk outward from seed memories along relations and hard premises.
+--
+-- Both directions. Weight multiplies along the path; a branch stops at p_max_hops (0 to 10),
+-- below p_min_weight, or where it would revisit a memory, so cycles end. From each memory only
+-- its p_fan_out strongest ties (1 to 1,000) are followed. A memory reached twice keeps its
+-- strongest path, of equals the shortest. Seeds (at most 1,000) come back as hop 0, weight 1.
+-- p_relations: null = all, else any of premise, cause, refines, opposes, parallel, next (soft
+-- edges) and derived_from (hard premises that support).
+-- Returns ids and numbers only, strongest first. Never leaves the tenant and the namespaces the
+-- caller may read; what it may not read, and ids that do not exist, vanish. Does not filter by
+-- state of a memory; callers do. Raises MD001 for arguments out of range, MD301.
+-- Each wave keeps one path per memory, so the cost is hops x memories reached x fan-out, plus
+-- reading all ties of each memory met. With the cache of recalls on (switch_recall_cache), a walk that was
+-- asked for before is given again while nothing of the tenant was written.
+create or replace function memdb.expand_related (
+  p_tenant     integer,
+  p_memory_ids bigint[],
+  p_max_hops   integer default 2,
+  p_min_weight real    default 0.1,
+  p_relations  text[]  default null,
+  p_fan_out    integer default 16
+)
+  returns table (memory_id bigint, hops integer, weight real, path bigint[])
+  language plpgsql volatile security definer rows 100
+  set search_path = pg_catalog, memdb, pg_temp
+as $$
+declare
+  v_kept       jsonb;
+  v_field      text := case
+    when p_memory_ids is null or cardinality(p_memory_ids) > 1000 then 'memory_ids'
+    when p_max_hops between 0 and 10 is not true then 'max_hops'
+    when p_min_weight between 0 and 1 is not true then 'min_weight'
+    when p_fan_out between 1 and 1000 is not true then 'fan_out'
+    when not p_relations <@ array['premise', 'cause', 'refines', 'opposes', 'parallel', 'next', 'derived_from']
+      then 'relations' end;
+begin
+  perform memdb._authorize(p_tenant, false);
+  if v_field is not null then
+    perform memdb._raise('MD001', format('argument "%s" is out of range', v_field), jsonb_build_object('field', v_field),
+      'At most 1,000 memory_ids; max_hops 0 to 10; min_weight 0 to 1; fan_out 1 to 1,000; known relations.');
+  end if;
+  v_kept := memdb._kept_expansion(p_tenant, 'related', jsonb_build_array(p_memory_ids, p_max_hops, p_min_weight, p_relations, p_fan_out));
+  if v_kept is not null then
+    return query
+      select k.memory_id, k.hops, k.weight, k.path
+        from jsonb_to_recordset(v_kept) k (memory_id bigint, hops integer, weight real, path bigint[], place bigint)
+       order by k.place;
+    return;
+  end if;
+  return query
+    select r.* from memdb._related_rows(p_tenant, p_memory_ids, p_max_hops, p_min_weight, p_relations, p_fan_out) r;
 end $$;
 comment on function memdb.expand_related (integer, bigint[], integer, real, text[], integer) is 'Walk outward from seed memories along relations and hard premises.';
 

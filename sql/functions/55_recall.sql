@@ -322,6 +322,11 @@ begin
     from memdb._cached_candidates(p_tenant, p_query, p_vector, p_namespaces, p_user, p_agent, p_session, p_types, p_k, p_legs,
            p_hops, p_include, p_as_of_belief, p_as_of_world, p_budget_ms, p_tiers, p_from, p_to, p_entities, p_topic,
            p_metadata, p_expand, p_offset) c;
+  if p_expand = 'reasons' then  -- before the log: a transaction that has written uses no cache
+    select coalesce(jsonb_object_agg(r.memory_id, r.reasons), '{}') into v_reasons
+      from memdb._reason_clusters(p_tenant, v_hits.memory_ids, v_hits.versions, p_agent, p_as_of_belief) r;
+    v_hits.timing := v_hits.timing || jsonb_build_object('reasons_kept', current_setting('memdb.expansion', true) = 'kept');
+  end if;
   v_hits.timing := v_hits.timing || jsonb_build_object('total_ms', round(1000 * extract(epoch from clock_timestamp() - v_begin), 2));
   if p_log then
     recall_id := memdb._log_recall(p_tenant, p_namespaces, p_user, p_agent, p_query,
@@ -340,10 +345,6 @@ begin
   end if;
   if v_hits.scores is null then
     return;
-  end if;
-  if p_expand = 'reasons' then
-    select coalesce(jsonb_object_agg(r.memory_id, r.reasons), '{}') into v_reasons
-      from memdb._reason_clusters(p_tenant, v_hits.memory_ids, v_hits.versions, p_agent, p_as_of_belief) r;
   end if;
   -- Asked only about the past: even not to be run, it would be set up every time.
   select null::bigint[] as memory_ids, null::text[] as statuses into v_states;

@@ -43,7 +43,7 @@ create or replace function memdb._cache_watches ()
 begin atomic
   select w.name, w.is_tenant_wide
     from (values ('memory', false), ('memory_version', false), ('event', false), ('extraction', false), ('belief', false),
-                 ('embedding', false), ('embedding_cold', false), ('edge', false), ('premise', false), ('mention', false),
+                 ('embedding', false), ('embedding_cold', false), ('edge', false), ('premise', false), ('justification', false), ('mention', false),
                  ('entity_alias', false), ('memory_topic', false), ('namespace_stat', false),
                  ('namespace', true), ('agent_grant', true), ('policy', true), ('embedding_model', true), ('entity', true)) w (name, is_tenant_wide);
 end;
@@ -119,11 +119,103 @@ begin atomic
 end;
 comment on function memdb._cached_hits (integer, bytea) is 'The answer kept under a key, if it still holds; null if not.';
 
+-- _cache_is_usable: whether this transaction may take answers from the cache and keep them there.
+--
+-- Not one that has written (it sees what others must not), keeps an old snapshot or may only read; and not on a standby.
+-- Takes the lock under which trim_recall_cache may not forget writers, while an answer is being found and kept.
+create or replace function memdb._cache_is_usable (p_tenant integer)
+  returns boolean
+  language plpgsql volatile
+as $$
+begin
+  return memdb._cache_is_on() and not pg_is_in_recovery() and pg_current_xact_id_if_assigned() is null
+    and current_setting('transaction_isolation') = 'read committed' and current_setting('transaction_read_only') = 'off'
+    and pg_try_advisory_xact_lock_shared(1835363427, p_tenant);
+end $$;
+comment on function memdb._cache_is_usable (integer) is 'Whether this transaction may take answers from the cache and keep them there.';
+
+-- _keep_answer: keep an answer with the snapshot it was found in.
+--
+-- Nobody waits for another who keeps the same answer in a transaction that is still open.
+create or replace function memdb._keep_answer (
+  p_tenant integer, p_key bytea, p_namespaces integer[], p_snapshot pg_snapshot, p_hits memdb._recall_hit[])
+  returns void
+  language plpgsql volatile
+as $$
+begin
+  if pg_try_advisory_xact_lock(hashtextextended(encode(p_key, 'hex'), p_tenant)) then
+    begin
+      insert into memdb.recall_cache as r (tenant_id, cache_key, namespace_ids, snapshot, hits)
+        values (p_tenant, p_key, p_namespaces, p_snapshot, p_hits)
+        on conflict on constraint recall_cache_pkey
+        do update set namespace_ids = excluded.namespace_ids, snapshot = excluded.snapshot, hits = excluded.hits, stored_at = excluded.stored_at;
+    exception when disk_full then null;
+    end;
+  end if;
+end $$;
+comment on function memdb._keep_answer (integer, bytea, integer[], pg_snapshot, memdb._recall_hit[]) is 'Keep an answer with the snapshot it was found in.';
+
+-- _kept_expansion: what a walk from some memories finds, as JSON rows of ids, from the cache where it holds; null where there is none to use.
+--
+-- p_walk is reasons (_support_rows) or related (_related_rows), p_arguments what it is called with. Kept are walks of 1,000 rows
+-- at most. A walk may lead anywhere in the tenant, so every write to it ends what is kept. memdb.expansion says "kept" after a hit. A database whose cache
+-- was switched on before justifications were watched keeps none, until it is switched off and on.
+create or replace function memdb._kept_expansion (p_tenant integer, p_walk text, p_arguments jsonb, p_agent text default null)
+  returns jsonb
+  language plpgsql volatile security definer
+  set search_path = pg_catalog, memdb, pg_temp
+as $$
+declare
+  v_key   bytea;
+  v_hits  memdb._recall_hit[];
+  v_found record;
+begin
+  perform memdb._authorize(p_tenant, false);
+  perform set_config('memdb.expansion', '', true);
+  if not memdb._cache_is_usable(p_tenant)
+     or not exists (select from pg_trigger t where t.tgrelid = 'memdb.justification'::regclass and t.tgname = 'recall_cache_update') then
+    return null;
+  end if;
+  v_key := memdb._cache_key(memdb._readable(p_tenant, null, p_agent), jsonb_build_array(p_walk, p_agent, p_arguments));
+  v_hits := memdb._cached_hits(p_tenant, v_key);
+  if v_hits is not null then
+    perform set_config('memdb.expansion', 'kept', true);
+    return v_hits[1].legs;
+  end if;
+  -- One statement: the snapshot kept is the one the answer was found in.
+  if p_walk = 'reasons' then
+    select coalesce(jsonb_agg(to_jsonb(s) order by s.place), '[]') as rows, pg_current_snapshot() as snapshot into v_found
+      from memdb._support_rows(p_tenant, memdb._bigints(p_arguments -> 0), memdb._bigints(p_arguments -> 1)::integer[], p_agent,
+             (p_arguments ->> 2)::timestamptz)
+           with ordinality s (hit_id, depth, conclusion_id, conclusion_version, justification_id, ordinal, method,
+                              is_hidden, is_cut, event_id, span_from, span_to, memory_id, memory_version, place);
+  else
+    select coalesce(jsonb_agg(to_jsonb(s) order by s.place), '[]') as rows, pg_current_snapshot() as snapshot into v_found
+      from memdb._related_rows(p_tenant, memdb._bigints(p_arguments -> 0), (p_arguments ->> 1)::integer, (p_arguments ->> 2)::real,
+             case when jsonb_typeof(p_arguments -> 3) = 'array' then array(select jsonb_array_elements_text(p_arguments -> 3)) end,
+             (p_arguments ->> 4)::integer)
+           with ordinality s (memory_id, hops, weight, path, place);
+  end if;
+  if jsonb_array_length(v_found.rows) <= 1000 then
+    perform memdb._keep_answer(p_tenant, v_key, null, v_found.snapshot,
+      array[row(null, null, null, null, v_found.rows)::memdb._recall_hit]);
+  end if;
+  return v_found.rows;
+end $$;
+comment on function memdb._kept_expansion (integer, text, jsonb, text) is 'What a walk from some memories finds, as JSON rows of ids, from the cache where it holds; null where there is none to use.';
+
+-- _bigints: the numbers of a JSON array; null where it is none.
+create or replace function memdb._bigints (p_numbers jsonb)
+  returns bigint[]
+  language sql immutable parallel safe
+begin atomic
+  select case when jsonb_typeof(p_numbers) = 'array' then array(select n.n::bigint from jsonb_array_elements_text(p_numbers) n (n)) end;
+end;
+comment on function memdb._bigints (jsonb) is 'The numbers of a JSON array; null where it is none.';
+
 -- _cached_candidates: what _recall_candidates gives, from the cache where it holds.
 --
--- Past the cache goes what has a budget or asks for more than 200; what happens in a transaction that has written
--- (it sees what others must not) or keeps an old snapshot; and a standby. While an answer is being
--- found and kept, trim_recall_cache may not forget writers: hence the shared lock.
+-- Past the cache goes what has a budget or asks for more than 200, and where _cache_is_usable does not allow it.
 create or replace function memdb._cached_candidates (
   p_tenant     integer,
   p_query      text,
@@ -161,9 +253,7 @@ declare
   v_hits       memdb._recall_hit[];
 begin
   perform memdb._authorize(p_tenant, false);
-  v_uses_it := memdb._cache_is_on() and p_budget_ms is null and p_k + p_offset <= 200 and not pg_is_in_recovery()
-    and pg_current_xact_id_if_assigned() is null and current_setting('transaction_isolation') = 'read committed'
-    and pg_try_advisory_xact_lock_shared(1835363427, p_tenant);
+  v_uses_it := p_budget_ms is null and p_k + p_offset <= 200 and memdb._cache_is_usable(p_tenant);
   if v_uses_it is not true then
     return query
       select c.* from memdb._recall_candidates(p_tenant, p_query, p_vector, p_namespaces, p_user, p_agent, p_session, p_types, p_k,
@@ -187,16 +277,7 @@ begin
     into v_found
     from memdb._recall_candidates(p_tenant, p_query, p_vector, p_namespaces, p_user, p_agent, p_session, p_types, p_k, p_legs, p_hops,
            p_include, p_belief_at, p_world_at, p_budget_ms, p_tiers, p_from, p_to, p_entities, p_topic, p_metadata, p_expand, p_offset) c;
-  -- Nobody waits for another who keeps the same answer in a transaction that is still open.
-  if pg_try_advisory_xact_lock(hashtextextended(encode(v_key, 'hex'), p_tenant)) then
-    begin
-      insert into memdb.recall_cache as r (tenant_id, cache_key, namespace_ids, snapshot, hits)
-        values (p_tenant, v_key, v_namespaces, v_found.snapshot, coalesce(v_found.hits, '{}'))
-        on conflict on constraint recall_cache_pkey
-        do update set namespace_ids = excluded.namespace_ids, snapshot = excluded.snapshot, hits = excluded.hits, stored_at = excluded.stored_at;
-    exception when disk_full then null;
-    end;
-  end if;
+  perform memdb._keep_answer(p_tenant, v_key, v_namespaces, v_found.snapshot, coalesce(v_found.hits, '{}'));
   return query select h.* from unnest(v_found.hits) h;
 end $$;
 comment on function memdb._cached_candidates (integer, text, real[], text[], text, text, text, text[], integer, text[], integer, text[], timestamptz, timestamptz, integer, text[], timestamptz, timestamptz, text[], bigint, jsonb, text, integer) is 'What _recall_candidates gives, from the cache where it holds.';

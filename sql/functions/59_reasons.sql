@@ -120,13 +120,25 @@ create or replace function memdb._reason_clusters (
   p_most       integer     default 100
 )
   returns table (memory_id bigint, reasons jsonb)
-  language sql stable rows 10
-begin atomic
+  language plpgsql volatile rows 10
+as $$
+declare
+  v_kept jsonb := memdb._kept_expansion(p_tenant, 'reasons',
+    jsonb_build_array(p_memory_ids, p_versions, p_belief_at), p_agent);
+begin
+  return query
   with premise as materialized (
     select s.*, row_number() over (partition by s.hit_id order by s.place) as number
-      from memdb._support_rows(p_tenant, p_memory_ids, p_versions, p_agent, p_belief_at)
-           with ordinality s (hit_id, depth, conclusion_id, conclusion_version, justification_id, ordinal, method,
-                              is_hidden, is_cut, event_id, span_from, span_to, memory_id, memory_version, place)),
+      from (select s.*
+              from memdb._support_rows(p_tenant, p_memory_ids, p_versions, p_agent, p_belief_at)
+                   with ordinality s (hit_id, depth, conclusion_id, conclusion_version, justification_id, ordinal, method,
+                                      is_hidden, is_cut, event_id, span_from, span_to, memory_id, memory_version, place)
+             where v_kept is null
+            union all
+            select k.*
+              from jsonb_to_recordset(v_kept) k (hit_id bigint, depth integer, conclusion_id bigint, conclusion_version integer,
+                     justification_id bigint, ordinal smallint, method text, is_hidden boolean, is_cut boolean, event_id bigint,
+                     span_from integer, span_to integer, memory_id bigint, memory_version integer, place bigint)) s),
   conclusion as (
     select distinct p.conclusion_id, p.conclusion_version, p.hit_id from premise p),
   told as (
@@ -157,5 +169,5 @@ begin atomic
                         from premise p where p.hit_id = t.hit_id having count(*) > p_most), '[]')
     from told t
    group by t.hit_id;
-end;
+end $$;
 comment on function memdb._reason_clusters (integer, bigint[], integer[], text, timestamptz, integer) is 'For each of some memories, the complete chain of premises that supports it, told once.';

@@ -161,9 +161,10 @@ begin
         join memdb.embedding_model m on m.tenant_id = q.tenant_id and m.model_id = q.model_id and m.state <> 'retired'
        where q.tenant_id = any (p_tenants) and (v_namespaces is null or q.namespace_id = any (v_namespaces))),
     latest as (
-      select r.elapsed_ms, r.used_ids, r.is_cached
+      select r.elapsed_ms, r.used_ids, r.is_cached, r.is_kept
         from unnest(p_tenants) t (tenant_id)
-        cross join lateral (select l.elapsed_ms, l.recorded_at, l.used_ids, l.timing ? 'cached' as is_cached from memdb.recall l
+        cross join lateral (select l.elapsed_ms, l.recorded_at, l.used_ids, l.timing ? 'cached' as is_cached,
+                                   (l.timing -> 'reasons_kept')::boolean as is_kept from memdb.recall l
                              where l.tenant_id = t.tenant_id and l.elapsed_ms is not null
                              order by l.recall_id desc limit 1000) r
        order by r.recorded_at desc
@@ -214,6 +215,8 @@ begin
     union all
     select 'recall_cache_hits', 100 * avg(case when l.is_cached then 1 else 0 end) from latest l where memdb._cache_is_on()
     union all
+    select 'expansion_cache_hits', 100 * avg(l.is_kept::integer) from latest l where memdb._cache_is_on()
+    union all
     select 'recall_hit_rate', 100 * avg(case when l.used_ids = '{}' then 0 else 1 end) from latest l where l.used_ids is not null;
 end $$;
 comment on function memdb._health_values (integer[]) is 'The figures behind health for some tenants, within what the caller may see of them.';
@@ -254,6 +257,7 @@ begin atomic
       (25, 'leg_fresh_p95', 'ms', 100, 1000, 'Many events are not extracted yet: start a worker.'),
       (26, 'recall_hit_rate', '%', 30, 10, 'Irrelevant results: of the recalls marked by mark_used too few were of use. Read explain_recall for one of them; check the encoder, name user and namespace.'),
       (26, 'recall_cache_hits', '%', null, null, 'Share of recalls answered from the cache; where it stays low, switch_recall_cache(false) spares writers its cost.'),
+      (26, 'expansion_cache_hits', '%', null, null, 'Share of recalls with reasons whose chains came from the cache.'),
       (27, 'golden_missing', 'rows', 1, null, 'A known question does not find its memory any more: read explain_recall, then what changed (archived, superseded, encoder).'),
       (28, 'writes_per_turn', '%', 20, null, 'More than one turn in five becomes a memory, so cost grows with all that is said: raise policy importance_thresholds, or leave kinds out of memory_kinds.'),
       (29, 'duplicate_share', '%', 15, null, 'Memories say the same in other words and crowd recall: lower policy duplicate_similarity, or merge them.'),

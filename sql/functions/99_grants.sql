@@ -64,7 +64,7 @@ begin
         ('_is_erasing', 'memdb_reader'), ('_is_hidden', 'memdb_reader'), ('_is_operator', 'memdb_reader'), ('_log_recall', 'memdb_reader'), ('_premise_rows', 'memdb_reader'),
         ('_raise', 'memdb_reader'), ('_profile_ids', 'memdb_reader'), ('user_profile', 'memdb_reader'), ('_readable', 'memdb_reader'), ('_cached_candidates', 'memdb_reader'), ('_recall_candidates', 'memdb_reader'),
         ('_recall_factors', 'memdb_reader'), ('_recall_fate', 'memdb_reader'), ('_recall_sources', 'memdb_reader'),
-        ('_reason_clusters', 'memdb_reader'), ('_support_rows', 'memdb_reader'),
+        ('_reason_clusters', 'memdb_reader'), ('_support_rows', 'memdb_reader'), ('_kept_expansion', 'memdb_reader'),
         -- reading
         ('build_context', 'memdb_reader'), ('mark_used', 'memdb_reader'), ('explain_recall', 'memdb_reader'),
         ('current_time', 'memdb_reader'), ('diff_versions', 'memdb_reader'), ('earlier_events', 'memdb_reader'), ('effective_policy', 'memdb_reader'), ('expand_related', 'memdb_reader'),

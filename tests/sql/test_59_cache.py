@@ -278,3 +278,98 @@ def test_where_the_disk_is_full_nothing_is_kept_and_all_is_answered(world):
     finally:
         rows.db.execute("drop function public.no_room() cascade")
     assert [ask(two, rows.tenant) for _ in "12"] == [(False, BOTH), (True, BOTH)]
+
+
+# --- hot expansions ---------------------------------------------------------------------
+
+
+def reasons(connection, tenant_id: int, **more: Any) -> tuple[bool, list[Any]]:
+    """Whether the chains came from the cache, and what they were."""
+    rows = connection.execute(
+        "select * from memdb.recall(%(tenant)s, %(query)s, p_types => '{decision}',"
+        " p_expand => 'reasons', p_report => true, p_log => %(log)s)",
+        {"tenant": tenant_id, "query": "tea", "log": True, **more},
+    ).fetchall()
+    return rows[0].timing["reasons_kept"], [row.reasons for row in rows[1:]]
+
+
+def related(connection, tenant_id: int, *memories: int) -> list[tuple[Any, ...]]:
+    return [
+        tuple(row)
+        for row in connection.execute(
+            "select * from memdb.expand_related(%s, %s)", [tenant_id, [*memories]]
+        )
+    ]
+
+
+@pytest.fixture
+def chained(world):
+    """A decision on a fact on an event."""
+    rows, two = world
+    event = rows.event("Ann drinks green tea")
+    fact, decision = rows.memory("Ann likes black tea"), rows.memory("Buy tea", type="decision")
+    rows.justify(fact, {"event_id": event})
+    rows.justify(decision, {"memory_id": fact})
+    return rows, two, fact, decision
+
+
+def test_chains_of_reasons_are_told_again_until_something_is_written(chained):
+    rows, two, _, decision = chained
+    # The first keeps the answer, the second the chains: one that has written uses no cache.
+    first = reasons(two, rows.tenant)
+    assert first[0] is False
+    assert [item["depth"] for item in first[1][0]] == [1, 2]
+    assert reasons(two, rows.tenant) == (False, first[1])
+    assert reasons(two, rows.tenant) == (True, first[1])
+    assert reasons(rows.db, rows.tenant) == (True, first[1])
+    other = rows.memory("Bo likes tea too")
+    rows.justify(decision, {"memory_id": other}, supports=False)
+    assert reasons(two, rows.tenant) == (False, first[1])
+    assert reasons(two, rows.tenant) == (False, first[1])
+    assert reasons(two, rows.tenant) == (True, first[1])
+    # Nothing but what it stands on changes: no memory, no belief.
+    rows.db.execute(
+        "update memdb.justification set supports = not supports"
+        " where tenant_id = %s and memory_id = %s",
+        [rows.tenant, decision],
+    )
+    kept, told = reasons(two, rows.tenant)
+    assert (kept, [item["memory_id"] for item in told[0]]) == (False, [other])
+
+
+def test_walks_are_told_again_until_something_is_written(chained):
+    rows, two, fact, decision = chained
+    first = related(two, rows.tenant, decision)
+    assert [row[0] for row in first] == [decision, fact]
+    count = "select count(*) from memdb.recall_cache where tenant_id = %s"
+    kept = rows.db.execute(count, [rows.tenant]).fetchone()[0]
+    assert kept > 0
+    assert related(two, rows.tenant, decision) == first
+    assert two.execute(count, [rows.tenant]).fetchone()[0] == kept
+    other = rows.memory("Bo likes tea too")
+    rows.justify(other, {"memory_id": fact})
+    assert other in [row[0] for row in related(two, rows.tenant, decision)]
+    with two.transaction():
+        two.execute("set transaction read only")
+        assert related(two, rows.tenant, fact)
+        assert ask(two, rows.tenant)[1]
+
+
+def test_what_one_caller_may_walk_is_not_told_to_another(chained):
+    rows, two, _, decision = chained
+    secret = rows.memory("secret tea", namespace="board")
+    rows.justify(decision, {"memory_id": secret}, supports=False)
+    rows.edge(decision, secret)
+    role = f"walker_{next(NUMBERS)}_{rows.tenant}"
+    rows.db.execute(f"create role {role} nologin in role memdb_reader")
+    try:
+        rows.db.execute("select memdb.grant_role(%s, %s, false, '{default}')", [rows.tenant, role])
+        for _ in range(2):
+            assert secret in [row[0] for row in related(two, rows.tenant, decision)]
+            with two.transaction():
+                two.execute(f"set local role {role}")
+                assert secret not in [row[0] for row in related(two, rows.tenant, decision)]
+                _, told = reasons(two, rows.tenant, log=False)
+                assert "secret" not in str(told)
+    finally:
+        rows.db.execute(f"drop owned by {role}; drop role {role}")

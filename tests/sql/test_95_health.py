@@ -29,7 +29,7 @@ def wait(world: Rows, event: int, state: str) -> None:
 
 def test_every_figure_has_a_state_and_a_remedy(world, db):
     found = health(db, world.tenant)
-    assert len(found) == 39
+    assert len(found) == 40
     for row in found.values():
         assert row.state == "ok" and row.unit and row.remedy.endswith(".")
 

@@ -91,6 +91,7 @@ PRIVATE_BUT_CALLED = {
     "_summary_material": "memdb_reader",
     "_summary_subject": "memdb_reader",
     "_support_rows": "memdb_reader",
+    "_kept_expansion": "memdb_reader",
     "_then": "memdb_reader",
     "_topics_of": "memdb_reader",
     "_trace_rows": "memdb_reader",
