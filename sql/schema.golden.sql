@@ -75,7 +75,8 @@ CREATE TYPE memdb._recall_filter AS (
 	to_at timestamp with time zone,
 	members int8multirange,
 	metadata jsonb,
-	chosen bigint[]
+	chosen bigint[],
+	hides boolean
 );
 
 COMMENT ON TYPE memdb._recall_filter IS 'Further filters of a recall, beside its scope: what a memory must also be to be returned.';
@@ -220,6 +221,32 @@ COMMENT ON COLUMN memdb.premise.conclusion_id IS 'The memory that rests on it, r
 COMMENT ON COLUMN memdb.premise.supports IS 'Repeated from the justification, for the same reason.';
 
 COMMENT ON COLUMN memdb.premise.added_at IS 'When add_premises added it; null = with its justification.';
+
+CREATE TABLE memdb.erasure_receipt (
+    tenant_id integer NOT NULL,
+    receipt_id bigint NOT NULL,
+    state text DEFAULT 'erasing'::text NOT NULL,
+    phase text DEFAULT 'part'::text NOT NULL,
+    place bigint DEFAULT 0 NOT NULL,
+    target jsonb NOT NULL,
+    reason text,
+    actor text NOT NULL,
+    salt bytea NOT NULL,
+    requested_at timestamp with time zone NOT NULL,
+    finished_at timestamp with time zone,
+    counts jsonb DEFAULT '{}'::jsonb NOT NULL,
+    kept jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT erasure_receipt_finished_check CHECK (((state = 'done'::text) = (finished_at IS NOT NULL))),
+    CONSTRAINT erasure_receipt_state_check CHECK ((state = ANY (ARRAY['erasing'::text, 'done'::text])))
+);
+
+COMMENT ON TABLE memdb.erasure_receipt IS 'One request to forget: what was asked by whom and why, what it deleted, and how far it is.';
+
+COMMENT ON COLUMN memdb.erasure_receipt.target IS 'While it runs as asked, afterwards with users, agents and ids as salted hashes.';
+
+COMMENT ON COLUMN memdb.erasure_receipt.counts IS 'Rows deleted (of model_call: emptied) by table.';
+
+COMMENT ON COLUMN memdb.erasure_receipt.kept IS 'What was found and stays: memories with other support, events of others.';
 
 CREATE TABLE memdb.belief (
     tenant_id integer NOT NULL,
@@ -499,6 +526,27 @@ WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02');
 
 COMMENT ON TABLE memdb.rederivation IS 'Stale memories a model is to look at again, where policy when_stale says derive; a row goes when it is done or the memory stands again.';
 
+CREATE TABLE memdb.extraction (
+    tenant_id integer NOT NULL,
+    event_id bigint NOT NULL,
+    namespace_id integer NOT NULL,
+    session_id bigint,
+    sequence integer,
+    state text DEFAULT 'pending'::text NOT NULL,
+    attempts smallint DEFAULT 0 NOT NULL,
+    next_at timestamp with time zone DEFAULT memdb."current_time"() NOT NULL,
+    leased_until timestamp with time zone,
+    worker text,
+    error text,
+    raw_output text,
+    finished_at timestamp with time zone,
+    CONSTRAINT extraction_attempts_check CHECK ((attempts >= 0)),
+    CONSTRAINT extraction_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'leased'::text, 'done'::text, 'failed'::text, 'dead'::text])))
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02');
+
+COMMENT ON TABLE memdb.extraction IS 'Work still to be done on an event: state, lease, attempts, last error and the raw model output that caused it.';
+
 CREATE TABLE memdb.tenant (
     tenant_id integer NOT NULL,
     name text NOT NULL,
@@ -511,31 +559,60 @@ COMMENT ON TABLE memdb.tenant IS 'The outermost wall: nothing in memdb refers ac
 
 COMMENT ON COLUMN memdb.tenant.truth_at IS 'Time of the last correction: the next one is later, whatever the clock does, so that its time names it.';
 
-CREATE TABLE memdb.erasure_receipt (
-    tenant_id integer NOT NULL,
-    receipt_id bigint NOT NULL,
-    state text DEFAULT 'erasing'::text NOT NULL,
-    phase text DEFAULT 'recall'::text NOT NULL,
-    place bigint DEFAULT 0 NOT NULL,
-    target jsonb NOT NULL,
-    reason text,
-    actor text NOT NULL,
-    salt bytea NOT NULL,
-    requested_at timestamp with time zone NOT NULL,
-    finished_at timestamp with time zone,
-    counts jsonb DEFAULT '{}'::jsonb NOT NULL,
-    kept jsonb DEFAULT '{}'::jsonb NOT NULL,
-    CONSTRAINT erasure_receipt_finished_check CHECK (((state = 'done'::text) = (finished_at IS NOT NULL))),
-    CONSTRAINT erasure_receipt_state_check CHECK ((state = ANY (ARRAY['erasing'::text, 'done'::text])))
-);
+CREATE VIEW memdb.shown_memory WITH (security_invoker='true') AS
+ SELECT tenant_id,
+    memory_id,
+    namespace_id,
+    session_id,
+    sequence,
+    version,
+    user_id,
+    agent_id,
+    type,
+    external_id,
+    content_hash,
+    status,
+    tier,
+    is_pinned,
+    importance,
+    confidence,
+    trust,
+    occurred_at,
+    recorded_at,
+    fades_at,
+    use_count,
+    last_used_at,
+    is_isolated,
+    erasure_id
+   FROM memdb.memory m
+  WHERE ((erasure_id IS NULL) AND ((NOT ( SELECT memdb._is_erasing() AS _is_erasing)) OR (NOT memdb._is_hidden(tenant_id, 'memory'::text, memory_id))));
 
-COMMENT ON TABLE memdb.erasure_receipt IS 'One request to forget: what was asked by whom and why, what it deleted, and how far it is.';
+COMMENT ON VIEW memdb.shown_memory IS 'Memories, without those that are being forgotten.';
 
-COMMENT ON COLUMN memdb.erasure_receipt.target IS 'While it runs as asked, afterwards with users, agents and ids as salted hashes.';
+CREATE VIEW memdb.shown_memory_version WITH (security_invoker='true') AS
+ SELECT tenant_id,
+    memory_id,
+    version,
+    namespace_id,
+    user_id,
+    text,
+    summary,
+    heading,
+    language,
+    metadata,
+    event_id,
+    valid_from,
+    valid_to,
+    recorded_at,
+    retired_at,
+    keyword,
+    replaced,
+    cold_file_id,
+    cold_hash
+   FROM memdb.memory_version v
+  WHERE ((NOT ( SELECT memdb._is_erasing() AS _is_erasing)) OR (NOT memdb._is_hidden(tenant_id, 'memory'::text, memory_id)));
 
-COMMENT ON COLUMN memdb.erasure_receipt.counts IS 'Rows deleted (of model_call: emptied) by table.';
-
-COMMENT ON COLUMN memdb.erasure_receipt.kept IS 'What was found and stays: memories with other support, events of others.';
+COMMENT ON VIEW memdb.shown_memory_version IS 'Versions of memories, without those of memories that are being forgotten.';
 
 CREATE TABLE memdb.event (
     tenant_id integer NOT NULL,
@@ -596,19 +673,32 @@ CREATE TABLE memdb.entity (
 
 COMMENT ON TABLE memdb.entity IS 'A person, place, product or thing that memories of one namespace mention.';
 
-CREATE TABLE memdb.erasure_item (
-    tenant_id integer NOT NULL,
-    subject text NOT NULL,
-    subject_id bigint NOT NULL,
-    version integer DEFAULT 0 NOT NULL,
-    receipt_id bigint NOT NULL,
-    wave integer DEFAULT 0 NOT NULL,
-    stays boolean DEFAULT false NOT NULL,
-    CONSTRAINT erasure_item_subject_check CHECK ((subject = ANY (ARRAY['event'::text, 'version'::text, 'memory'::text, 'session'::text, 'entity'::text])))
-)
-WITH (autovacuum_vacuum_scale_factor='0.02');
+CREATE VIEW memdb.shown_event WITH (security_invoker='true') AS
+ SELECT tenant_id,
+    event_id,
+    namespace_id,
+    session_id,
+    sequence,
+    kind,
+    text,
+    input,
+    output,
+    user_id,
+    agent_id,
+    speaker,
+    language,
+    parent_event_id,
+    occurred_at,
+    time_zone,
+    recorded_at,
+    trust,
+    idempotency_key,
+    content_hash,
+    metadata
+   FROM memdb.event e
+  WHERE ((NOT ( SELECT memdb._is_erasing() AS _is_erasing)) OR (NOT memdb._is_hidden(tenant_id, 'event'::text, event_id)));
 
-COMMENT ON TABLE memdb.erasure_item IS 'What an erasure has still to delete; nobody reads it meanwhile.';
+COMMENT ON VIEW memdb.shown_event IS 'Events, without those that are being forgotten.';
 
 ALTER TABLE memdb.event ALTER COLUMN event_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME memdb.event_event_id_seq
@@ -626,27 +716,6 @@ CREATE TABLE memdb.event_tombstone (
 );
 
 COMMENT ON TABLE memdb.event_tombstone IS 'Hashed keys of forgotten events: whoever sends one again is told that it is known, and nothing is stored.';
-
-CREATE TABLE memdb.extraction (
-    tenant_id integer NOT NULL,
-    event_id bigint NOT NULL,
-    namespace_id integer NOT NULL,
-    session_id bigint,
-    sequence integer,
-    state text DEFAULT 'pending'::text NOT NULL,
-    attempts smallint DEFAULT 0 NOT NULL,
-    next_at timestamp with time zone DEFAULT memdb."current_time"() NOT NULL,
-    leased_until timestamp with time zone,
-    worker text,
-    error text,
-    raw_output text,
-    finished_at timestamp with time zone,
-    CONSTRAINT extraction_attempts_check CHECK ((attempts >= 0)),
-    CONSTRAINT extraction_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'leased'::text, 'done'::text, 'failed'::text, 'dead'::text])))
-)
-WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02');
-
-COMMENT ON TABLE memdb.extraction IS 'Work still to be done on an event: state, lease, attempts, last error and the raw model output that caused it.';
 
 CREATE TABLE memdb.namespace (
     tenant_id integer NOT NULL,
@@ -717,6 +786,20 @@ COMMENT ON COLUMN memdb.model_call.event_ids IS 'The events whose words are in r
 COMMENT ON COLUMN memdb.model_call.outcome IS 'open: sent, and nothing heard (of a process that died, for ever); ok; cached: not sent, an earlier answer was used; invalid: the answer could not be used; refused: by the model or its endpoint; unavailable: no answer.';
 
 COMMENT ON COLUMN memdb.model_call.tokens_held IS 'Estimate that counts against the budget while the call is open.';
+
+CREATE TABLE memdb.erasure_item (
+    tenant_id integer NOT NULL,
+    subject text NOT NULL,
+    subject_id bigint NOT NULL,
+    version integer DEFAULT 0 NOT NULL,
+    receipt_id bigint NOT NULL,
+    wave integer DEFAULT 0 NOT NULL,
+    stays boolean DEFAULT false NOT NULL,
+    CONSTRAINT erasure_item_subject_check CHECK ((subject = ANY (ARRAY['event'::text, 'version'::text, 'memory'::text, 'session'::text, 'entity'::text])))
+)
+WITH (autovacuum_vacuum_scale_factor='0.02');
+
+COMMENT ON TABLE memdb.erasure_item IS 'What an erasure has still to delete; nobody reads it meanwhile.';
 
 CREATE TABLE memdb.recall (
     tenant_id integer NOT NULL,
@@ -859,10 +942,9 @@ CREATE VIEW memdb.memories WITH (security_invoker='true') AS
     m.sequence,
     m.use_count,
     m.last_used_at
-   FROM ((memdb.memory m
+   FROM ((memdb.shown_memory m
      JOIN memdb.memory_version v ON (((v.tenant_id = m.tenant_id) AND (v.memory_id = m.memory_id) AND (v.version = m.version))))
-     JOIN memdb.namespace n ON (((n.tenant_id = m.tenant_id) AND (n.namespace_id = m.namespace_id))))
-  WHERE (m.erasure_id IS NULL);
+     JOIN memdb.namespace n ON (((n.tenant_id = m.tenant_id) AND (n.namespace_id = m.namespace_id))));
 
 COMMENT ON VIEW memdb.memories IS 'Every memory with what it says today and its state, whatever its status.';
 
@@ -992,11 +1074,10 @@ CREATE VIEW memdb.events WITH (security_invoker='true') AS
     e.idempotency_key,
     e.metadata,
     COALESCE(b.status, 'active'::text) AS status
-   FROM (((memdb.event e
+   FROM (((memdb.shown_event e
      JOIN memdb.namespace n ON (((n.tenant_id = e.tenant_id) AND (n.namespace_id = e.namespace_id))))
      LEFT JOIN memdb.session s ON (((s.tenant_id = e.tenant_id) AND (s.session_id = e.session_id))))
-     LEFT JOIN memdb.belief b ON (((b.tenant_id = e.tenant_id) AND (b.subject = 'event'::text) AND (b.subject_id = e.event_id) AND (b.to_at IS NULL))))
-  WHERE ((NOT ( SELECT memdb._is_erasing() AS _is_erasing)) OR (NOT memdb._is_hidden(e.tenant_id, 'event'::text, e.event_id)));
+     LEFT JOIN memdb.belief b ON (((b.tenant_id = e.tenant_id) AND (b.subject = 'event'::text) AND (b.subject_id = e.event_id) AND (b.to_at IS NULL))));
 
 COMMENT ON VIEW memdb.events IS 'Every event as it was observed, with its session by name and whether it still counts.';
 
@@ -1024,11 +1105,11 @@ CREATE VIEW memdb.open_conflicts WITH (security_invoker='true') AS
     o.trust AS other_trust
    FROM (((((memdb.review_item i
      JOIN memdb.namespace n ON (((n.tenant_id = i.tenant_id) AND (n.namespace_id = i.namespace_id))))
-     JOIN memdb.memory m ON (((m.tenant_id = i.tenant_id) AND (m.memory_id = i.memory_id))))
+     JOIN memdb.shown_memory m ON (((m.tenant_id = i.tenant_id) AND (m.memory_id = i.memory_id))))
      JOIN memdb.memory_version v ON (((v.tenant_id = i.tenant_id) AND (v.memory_id = i.memory_id) AND (v.version = i.version))))
      LEFT JOIN memdb.memory o ON (((o.tenant_id = i.tenant_id) AND (o.memory_id = i.other_memory_id))))
      LEFT JOIN memdb.memory_version w ON (((w.tenant_id = i.tenant_id) AND (w.memory_id = i.other_memory_id) AND (w.version = i.other_version))))
-  WHERE ((i.kind = 'conflict'::text) AND (i.state = 'open'::text));
+  WHERE ((i.kind = 'conflict'::text) AND (i.state = 'open'::text) AND ((NOT ( SELECT memdb._is_erasing() AS _is_erasing)) OR (NOT memdb._is_hidden(i.tenant_id, 'memory'::text, i.other_memory_id))));
 
 COMMENT ON VIEW memdb.open_conflicts IS 'Pairs of memories that cannot both be true, with both sides and the question to put; other_ is the older one.';
 
@@ -1194,6 +1275,19 @@ ALTER TABLE memdb.embedding_model ALTER COLUMN model_id ADD GENERATED ALWAYS AS 
     CACHE 1
 );
 
+CREATE VIEW memdb.shown_entity WITH (security_invoker='true') AS
+ SELECT tenant_id,
+    entity_id,
+    namespace_id,
+    name,
+    type,
+    merged_into,
+    recorded_at
+   FROM memdb.entity e
+  WHERE ((NOT ( SELECT memdb._is_erasing() AS _is_erasing)) OR (NOT memdb._is_hidden(tenant_id, 'entity'::text, entity_id)));
+
+COMMENT ON VIEW memdb.shown_entity IS 'Entities, without those that only memories mention which are being forgotten.';
+
 CREATE VIEW memdb.entities WITH (security_invoker='true') AS
  SELECT e.tenant_id,
     e.entity_id,
@@ -1202,7 +1296,7 @@ CREATE VIEW memdb.entities WITH (security_invoker='true') AS
     e.type,
     e.merged_into,
     e.recorded_at
-   FROM (memdb.entity e
+   FROM (memdb.shown_entity e
      JOIN memdb.namespace n ON (((n.tenant_id = e.tenant_id) AND (n.namespace_id = e.namespace_id))));
 
 COMMENT ON VIEW memdb.entities IS 'Persons, places, products and things that memories mention; merged ones point to what they became.';
@@ -1368,9 +1462,8 @@ CREATE VIEW memdb.memory_versions WITH (security_invoker='true') AS
     v.recorded_at,
     v.retired_at
    FROM ((memdb.memory_version v
-     JOIN memdb.memory m ON (((m.tenant_id = v.tenant_id) AND (m.memory_id = v.memory_id))))
-     JOIN memdb.namespace n ON (((n.tenant_id = v.tenant_id) AND (n.namespace_id = v.namespace_id))))
-  WHERE (m.erasure_id IS NULL);
+     JOIN memdb.shown_memory m ON (((m.tenant_id = v.tenant_id) AND (m.memory_id = v.memory_id))))
+     JOIN memdb.namespace n ON (((n.tenant_id = v.tenant_id) AND (n.namespace_id = v.namespace_id))));
 
 COMMENT ON VIEW memdb.memory_versions IS 'Everything memories ever said, version by version, with both time axes.';
 
@@ -2258,9 +2351,9 @@ ALTER TABLE memdb.entity_alias ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY entity_alias_operator ON memdb.entity_alias FOR SELECT TO memdb_operator USING (true);
 
-CREATE POLICY entity_app ON memdb.entity FOR SELECT TO memdb_reader USING (((tenant_id = ANY (( SELECT memdb.bound_tenants() AS bound_tenants)::integer[])) OR (namespace_id = ANY (( SELECT memdb.bound_namespaces() AS bound_namespaces)::integer[]))));
+CREATE POLICY entity_app ON memdb.entity FOR SELECT TO memdb_reader USING ((((tenant_id = ANY (( SELECT memdb.bound_tenants() AS bound_tenants)::integer[])) OR (namespace_id = ANY (( SELECT memdb.bound_namespaces() AS bound_namespaces)::integer[]))) AND ((NOT ( SELECT memdb._is_erasing() AS _is_erasing)) OR (NOT memdb._is_hidden(tenant_id, 'entity'::text, entity_id)))));
 
-CREATE POLICY entity_operator ON memdb.entity FOR SELECT TO memdb_operator USING (true);
+CREATE POLICY entity_operator ON memdb.entity FOR SELECT TO memdb_operator USING (((NOT ( SELECT memdb._is_erasing() AS _is_erasing)) OR (NOT memdb._is_hidden(tenant_id, 'entity'::text, entity_id))));
 
 ALTER TABLE memdb.erasure_hash ENABLE ROW LEVEL SECURITY;
 
@@ -2316,9 +2409,9 @@ ALTER TABLE memdb.lexeme_stat ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE memdb.memory ENABLE ROW LEVEL SECURITY;
 
-CREATE POLICY memory_app ON memdb.memory FOR SELECT TO memdb_reader USING ((((tenant_id = ANY (( SELECT memdb.bound_tenants() AS bound_tenants)::integer[])) OR (namespace_id = ANY (( SELECT memdb.bound_namespaces() AS bound_namespaces)::integer[]))) AND (erasure_id IS NULL)));
+CREATE POLICY memory_app ON memdb.memory FOR SELECT TO memdb_reader USING ((((tenant_id = ANY (( SELECT memdb.bound_tenants() AS bound_tenants)::integer[])) OR (namespace_id = ANY (( SELECT memdb.bound_namespaces() AS bound_namespaces)::integer[]))) AND (erasure_id IS NULL) AND ((NOT ( SELECT memdb._is_erasing() AS _is_erasing)) OR (NOT memdb._is_hidden(tenant_id, 'memory'::text, memory_id)))));
 
-CREATE POLICY memory_operator ON memdb.memory FOR SELECT TO memdb_operator USING ((erasure_id IS NULL));
+CREATE POLICY memory_operator ON memdb.memory FOR SELECT TO memdb_operator USING (((erasure_id IS NULL) AND ((NOT ( SELECT memdb._is_erasing() AS _is_erasing)) OR (NOT memdb._is_hidden(tenant_id, 'memory'::text, memory_id)))));
 
 ALTER TABLE memdb.memory_topic ENABLE ROW LEVEL SECURITY;
 
@@ -2446,6 +2539,8 @@ GRANT SELECT ON TABLE memdb.memory TO memdb_reader;
 
 GRANT SELECT ON TABLE memdb.premise TO memdb_operator;
 
+GRANT SELECT ON TABLE memdb.erasure_receipt TO memdb_operator;
+
 GRANT SELECT ON TABLE memdb.belief TO memdb_reader;
 
 GRANT SELECT ON TABLE memdb.embedding_model TO memdb_reader;
@@ -2464,9 +2559,13 @@ GRANT SELECT ON TABLE memdb.summary TO memdb_operator;
 
 GRANT SELECT ON TABLE memdb.rederivation TO memdb_operator;
 
+GRANT SELECT ON TABLE memdb.extraction TO memdb_operator;
+
 GRANT SELECT ON TABLE memdb.tenant TO memdb_reader;
 
-GRANT SELECT ON TABLE memdb.erasure_receipt TO memdb_operator;
+GRANT SELECT ON TABLE memdb.shown_memory TO memdb_reader;
+
+GRANT SELECT ON TABLE memdb.shown_memory_version TO memdb_reader;
 
 GRANT SELECT ON TABLE memdb.event TO memdb_reader;
 
@@ -2474,7 +2573,7 @@ GRANT SELECT ON TABLE memdb.mention TO memdb_operator;
 
 GRANT SELECT ON TABLE memdb.entity TO memdb_reader;
 
-GRANT SELECT ON TABLE memdb.extraction TO memdb_operator;
+GRANT SELECT ON TABLE memdb.shown_event TO memdb_reader;
 
 GRANT SELECT ON TABLE memdb.namespace TO memdb_reader;
 
@@ -2515,6 +2614,8 @@ GRANT SELECT ON TABLE memdb.assertion TO memdb_reader;
 
 GRANT SELECT ON TABLE memdb.cold_file TO memdb_operator;
 
+GRANT SELECT ON TABLE memdb.shown_entity TO memdb_reader;
+
 GRANT SELECT ON TABLE memdb.entities TO memdb_reader;
 
 GRANT SELECT ON TABLE memdb.entity_alias TO memdb_operator;
@@ -2547,6 +2648,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- _adjacent_then (p_tenant integer, p_memory bigint, p_namespaces integer[], p_belief_at timestamp with time zone, p_world_at timestamp with time zone, p_fan_out integer)
 -- returns TABLE(memory_id bigint, weight real); stable, rows 16; for its owner
+
+-- _advance_erasure (p_receipt memdb.erasure_receipt, p_limit integer, p_now timestamp with time zone, p_until text DEFAULT NULL::text)
+-- returns memdb.erasure_receipt; volatile; for its owner
 
 -- _advance_memories (p_tenant integer, p_items memdb._memory_item[], p_places memdb._memory_place[], p_out integer[], p_now timestamp with time zone)
 -- returns void; volatile; for its owner
@@ -2640,6 +2744,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- _authorize (p_tenant integer, p_write boolean)
 -- returns void; stable, security definer; for memdb_reader
+
+-- _await_hiding (p_tenant integer)
+-- returns void; volatile; for its owner
 
 -- _await_vectors (p_tenant integer, p_memory_ids bigint[])
 -- returns void; volatile; for its owner
@@ -2917,6 +3024,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _empty_calls (p_tenant integer, p_event_ids bigint[], p_memory_ids bigint[])
 -- returns bigint; volatile; for its owner
 
+-- _end_work (p_tenant integer, p_ids bigint[])
+-- returns void; volatile; for its owner
+
 -- _ended_before (p_tenant integer, p_justification bigint, p_premise bigint, p_version integer)
 -- returns boolean; stable; for its owner
 
@@ -2973,6 +3083,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- _explained_version (p_tenant integer, p_memory bigint, p_version integer, p_belief_at timestamp with time zone, p_world_at timestamp with time zone)
 -- returns integer; stable; for memdb_reader
+
+-- _extend_list (p_tenant integer, p_receipt bigint, p_target jsonb, p_reason bigint, p_event bigint, p_since timestamp with time zone)
+-- returns boolean; volatile; for its owner
 
 -- _facts_before (p_tenant integer, p_namespace integer, p_session bigint, p_before integer, p_tokens integer, p_told jsonb)
 -- returns TABLE(memory_id bigint, version integer, sequence integer, type text, text text, occurred_at timestamp with time zone, tokens integer); stable, rows 20; for memdb_reader
@@ -3037,8 +3150,11 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _fitting (p_deadline timestamp with time zone, p_hits integer, p_each double precision)
 -- returns integer; volatile; for its owner
 
--- _forget (p_tenant integer, p_target jsonb, p_reason text, p_dry_run boolean)
+-- _forget (p_tenant integer, p_target jsonb, p_reason text, p_dry_run boolean, p_batch integer DEFAULT 200)
 -- returns TABLE(receipt_id bigint, state text, remaining bigint, counts jsonb, kept jsonb); volatile, rows 1; for its owner
+
+-- _forget_answers (p_tenant integer, p_target jsonb)
+-- returns jsonb; volatile; for its owner
 
 -- _forget_causes (p_tenant integer, p_subject text, p_ids bigint[])
 -- returns void; volatile; for its owner
@@ -3154,8 +3270,11 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _held (p_tenant integer, p_justification bigint, p_at timestamp with time zone)
 -- returns boolean; stable; for its owner
 
--- _hide_erasure (p_tenant integer, p_receipt bigint, p_target jsonb, p_now timestamp with time zone)
+-- _hide_memories (p_tenant integer, p_receipt bigint, p_ids bigint[], p_now timestamp with time zone)
 -- returns jsonb; volatile; for its owner
+
+-- _hide_step (p_receipt memdb.erasure_receipt, p_limit integer, p_now timestamp with time zone, OUT is_over boolean, OUT place bigint, OUT counts jsonb)
+-- returns record; volatile; for its owner
 
 -- _id_columns ()
 -- returns TABLE(table_name text, column_name text, subject text, is_array boolean); stable, rows 50; for its owner
@@ -3205,7 +3324,7 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _is_hidden (p_tenant integer, p_subject text, p_subject_id bigint)
 -- returns boolean; stable, security definer; for memdb_reader
 
--- _is_list_late (p_tenant integer, p_last bigint, p_since timestamp with time zone)
+-- _is_listed (p_tenant integer, p_subject text, p_subject_id bigint)
 -- returns boolean; stable; for its owner
 
 -- _is_meant (p_user text, p_own bigint[], p_agent text, p_sessions bigint[], p_namespaces bigint[], p_from timestamp with time zone, p_to timestamp with time zone, p_row_namespace integer, p_row_session bigint, p_row_user text, p_row_agent text, p_row_at timestamp with time zone)
@@ -3280,11 +3399,14 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _labels_match (p_labels text[], p_match jsonb)
 -- returns boolean; immutable; for memdb_reader
 
--- _last_reason (p_tenant integer)
--- returns bigint; volatile; for its owner
+-- _last_recorded (p_tenant integer, OUT reason bigint, OUT event bigint, OUT at timestamp with time zone)
+-- returns record; volatile; for its owner
 
 -- _last_turns (p_tenant integer, p_session bigint, p_tokens integer)
 -- returns TABLE(event_id bigint, sequence integer, kind text, speaker text, text text, occurred_at timestamp with time zone, tokens integer, is_cut boolean); stable, rows 50; for memdb_reader
+
+-- _late_versions (p_tenant integer, p_receipt bigint, p_after bigint, p_since timestamp with time zone)
+-- returns TABLE(memory_id bigint, version integer); stable, rows 10; for its owner
 
 -- _lease_events (p_tenant integer, p_worker text, p_events bigint[], p_until timestamp with time zone, p_now timestamp with time zone)
 -- returns bigint[]; volatile; for its owner
@@ -3319,16 +3441,22 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _life_keys ()
 -- returns text[]; immutable; for its owner
 
+-- _list_all (p_tenant integer, p_receipt bigint, p_target jsonb, p_dry_run boolean, OUT reason bigint, OUT event bigint, OUT at timestamp with time zone, OUT counts jsonb, OUT kept jsonb)
+-- returns record; volatile; for its owner
+
 -- _list_derived (p_tenant integer, p_receipt bigint)
 -- returns void; volatile; for its owner
 
 -- _list_erasure (p_tenant integer, p_receipt bigint, p_target jsonb)
 -- returns void; volatile; for its owner
 
+-- _list_late_events (p_tenant integer, p_receipt bigint, p_after bigint)
+-- returns void; volatile; for its owner
+
 -- _list_named (p_tenant integer, p_receipt bigint, p_target jsonb)
 -- returns void; volatile; for its owner
 
--- _list_quoted (p_tenant integer, p_receipt bigint, p_target jsonb)
+-- _list_quoted (p_tenant integer, p_receipt bigint, p_target jsonb, p_after bigint DEFAULT 0)
 -- returns void; volatile; for its owner
 
 -- _list_rest (p_tenant integer, p_receipt bigint, p_target jsonb)
@@ -3336,6 +3464,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- _list_states (p_tenant integer, p_namespaces text[], p_user text, p_types text[], p_statuses text[], p_after bigint, p_after_at timestamp with time zone, p_limit integer, p_belief_at timestamp with time zone, p_world_at timestamp with time zone)
 -- returns TABLE(memory_id bigint, version integer, status text); stable, security definer, rows 50; for memdb_reader
+
+-- _list_whole (p_tenant integer, p_receipt bigint, p_memory_ids bigint[] DEFAULT NULL::bigint[])
+-- returns void; volatile; for its owner
 
 -- _literals (p_query text)
 -- returns text[]; immutable; for its owner
@@ -3355,9 +3486,6 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _log_recall (p_tenant integer, p_namespaces text[], p_user text, p_agent text, p_query text, p_arguments jsonb, p_memory_ids bigint[], p_versions integer[], p_scores real[], p_legs jsonb, p_elapsed_ms real, p_timing jsonb DEFAULT NULL::jsonb)
 -- returns bigint; volatile, security definer; for memdb_reader
 
--- _loosen_survivors (p_tenant integer, p_receipt bigint, p_now timestamp with time zone)
--- returns jsonb; volatile; for its owner
-
 -- _loser (p_tenant integer, p_rule text, p_new bigint, p_old bigint)
 -- returns bigint; stable; for its owner
 
@@ -3366,6 +3494,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- _made_of_events (p_tenant integer, p_event_ids bigint[], p_belief_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
 -- returns TABLE(event_id bigint, memory_id bigint, version integer); stable, security definer, rows 50; for memdb_reader
+
+-- _make_way (p_tenant integer, p_items memdb._memory_item[], p_sources memdb._memory_source[])
+-- returns void; volatile; for its owner
 
 -- _mark_graph (p_value text)
 -- returns void; volatile; for its owner
@@ -3543,6 +3674,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- _owned_rows (p_tenant integer, p_namespaces integer[], p_user text, p_model integer, p_most integer)
 -- returns integer; stable; for its owner
+
+-- _part_survivors (p_tenant integer, p_receipt bigint, p_ids bigint[], p_now timestamp with time zone)
+-- returns jsonb; volatile; for its owner
 
 -- _place_memories (p_tenant integer, p_items memdb._memory_item[], p_sources memdb._memory_source[], p_new bigint[])
 -- returns SETOF memdb._memory_place; volatile, rows 1000; for its owner
@@ -3796,6 +3930,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _sessions_of (p_tenant integer, p_user text)
 -- returns jsonb; stable; for its owner
 
+-- _shed_versions (p_tenant integer, p_receipt bigint, p_ids bigint[], p_now timestamp with time zone)
+-- returns jsonb; volatile; for its owner
+
 -- _shown_text (p_text text, p_input jsonb, p_output jsonb)
 -- returns text; immutable; for memdb_reader
 
@@ -3819,6 +3956,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- _span_text (p_from date, p_to date)
 -- returns text; immutable; for its owner
+
+-- _spare_above (p_tenant integer, p_receipt bigint, p_ids bigint[], p_versions integer[])
+-- returns void; volatile; for its owner
 
 -- _spare_supported (p_tenant integer, p_receipt bigint)
 -- returns void; volatile; for its owner
@@ -3874,7 +4014,7 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _support_rows (p_tenant integer, p_memory_ids bigint[], p_versions integer[] DEFAULT NULL::integer[], p_agent text DEFAULT NULL::text, p_belief_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_most integer DEFAULT 2000)
 -- returns TABLE(hit_id bigint, depth integer, conclusion_id bigint, conclusion_version integer, justification_id bigint, ordinal smallint, method text, is_hidden boolean, is_cut boolean, event_id bigint, span_from integer, span_to integer, memory_id bigint, memory_version integer); stable, security definer, rows 50; for memdb_reader
 
--- _take_items (p_tenant integer, p_receipt bigint, p_subject text, p_limit integer, p_after bigint DEFAULT 0)
+-- _take_items (p_tenant integer, p_receipt bigint, p_subject text, p_limit integer, p_after bigint DEFAULT 0, p_stays boolean DEFAULT false)
 -- returns bigint[]; volatile; for its owner
 
 -- _telling_terms (p_tenant integer, p_namespace integer, p_text text, p_language text, p_limit integer)

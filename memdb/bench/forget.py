@@ -2,7 +2,10 @@
 
 A tenant of two users with as many memories each; one is forgotten, batch by batch, while another
 session goes on recording. Measured are the call that hides all of it, the batches, and the
-longest time the writer waited in each of the two parts. A recall must find nothing of it.
+longest time a write of the other session took in each part: the call, the batches that part
+what stays from what goes (they hold the truth lock alone), and those that hide and delete. The
+`wait_ratio`s divide that by the longest batch: 1 and less is "no longer than one batch". A
+recall must find nothing of what goes, from the first call on.
 """
 
 import threading
@@ -39,8 +42,13 @@ class Forgetting:
     total_s: float
     writes: int
     write_p50_ms: float
+    parting_batches: int
     write_max_ms_first_call: float
+    write_max_ms_parting: float
     write_max_ms_batches: float
+    wait_ratio_first_call: float
+    wait_ratio_parting: float
+    wait_ratio_batches: float
     verify_ms: float
     left: int
     memory_mb: float | None
@@ -116,20 +124,31 @@ def _forget(
     hidden = time.perf_counter()
     found = len(db.run(calls.recall(tenant, "facts about tea", user="ann", k=100)))
     found -= len(db.run(calls.recall(tenant, "facts about tea", user="nobody", k=100)))
+    assert erasure.receipt_id is not None
+    receipt = erasure.receipt_id
     stage("deleting")
     took: list[float] = []
+    parted, parting_batches = hidden, 0
     with footprint.watched():
         left = 1
         while left:
+            is_parting = bool(
+                session.execute("select pg_temp.parts(%s)", [receipt]).fetchall()[0][0]
+            )
             started = time.perf_counter()
             (left,) = db.run(calls.continue_erasures(tenant, batch))
             took.append((time.perf_counter() - started) * 1000)
+            if is_parting:
+                parted, parting_batches = time.perf_counter(), parting_batches + 1
     ended = time.perf_counter()
     stage("verifying")
-    assert erasure.receipt_id is not None
-    receipt = erasure.receipt_id
     verify_ms = _timed(lambda: db.run(calls.verify_erasure(tenant, receipt)))
     remains = db.run(calls.verify_erasure(tenant, receipt))
+    waits = (
+        writer.longest(begun - 0.02, hidden),
+        writer.longest(hidden, parted),
+        writer.longest(parted, ended),
+    )
     return Forgetting(
         memories=size,
         batch=batch,
@@ -142,8 +161,13 @@ def _forget(
         total_s=ended - begun,
         writes=len(writer.took),
         write_p50_ms=median(span for _, span in writer.took) * 1000,
-        write_max_ms_first_call=writer.longest(begun - 0.02, hidden),
-        write_max_ms_batches=writer.longest(hidden, ended),
+        parting_batches=parting_batches,
+        write_max_ms_first_call=waits[0],
+        write_max_ms_parting=waits[1],
+        write_max_ms_batches=waits[2],
+        wait_ratio_first_call=waits[0] / max(took),
+        wait_ratio_parting=waits[1] / max(took),
+        wait_ratio_batches=waits[2] / max(took),
         verify_ms=verify_ms,
         left=sum(row.remains for row in remains),
         memory_mb=footprint.growth_mb,

@@ -1,6 +1,6 @@
 -- forget: a tenant of two users, one of whom is forgotten.
 --
--- A function of the session (pg_temp), called by forget.py. Rows are written straight into the
+-- Functions of the session (pg_temp), called by forget.py. Rows are written straight into the
 -- tables, set by set.
 
 -- settle: write p_size memories of each of two users, each on an event of its own; returns the tenant.
@@ -73,3 +73,11 @@ begin
     select v_tenant, v_space, 2 * p_size, 12 * p_size, v_now;
   return v_tenant;
 end $$;
+
+-- parts: whether the next batch of an erasure parts what stays from what goes.
+create or replace function pg_temp.parts (p_receipt bigint)
+  returns boolean
+  language sql
+as $$
+  select r.phase in ('part', 'shed') from memdb.erasure_receipt r where r.receipt_id = p_receipt;
+$$;

@@ -39,7 +39,7 @@ def forget(
         target = locate(None, settings)
     found = measure(target, rows, batch, stage=note)
     for name, value in dataclasses.asdict(found).items():
-        shown = f"{value:,.1f}" if isinstance(value, float) else f"{value}"
+        shown = f"{value:,.2f}" if isinstance(value, float) else f"{value}"
         out.print(f"{name:<26}{shown:>14}")
     if as_json:
         as_json.write_text(json.dumps(dataclasses.asdict(found), indent=1) + "\n", encoding="utf-8")

@@ -179,7 +179,7 @@ declare
   v_readable integer[] := memdb._readable(p_tenant, null, null);
 begin
   return exists (
-    select from memdb.event e
+    select from memdb.shown_event e
      where e.tenant_id = p_tenant and e.event_id = p_event and (v_readable is null or e.namespace_id = any (v_readable))
        and not memdb._is_hidden(p_tenant, 'event', p_event));
 end $$;

@@ -72,6 +72,7 @@ as $$
                          max(x.attempts) over by_sequence as most_attempts
                     from memdb.extraction x
                    where x.tenant_id = p_tenant and x.session_id = p_session and x.state in ('pending', 'leased', 'failed')
+                     and not memdb._is_listed(p_tenant, 'event', x.event_id)
                   window by_sequence as (order by x.sequence)
                    order by x.sequence
                    limit p_limit) o) x
@@ -162,6 +163,7 @@ as $$
    where x.tenant_id = p_tenant and x.session_id is null and x.state in ('pending', 'leased', 'failed')
      and case when x.state = 'leased' then x.leased_until <= p_now else x.next_at <= p_now end
      and (p_namespaces is null or x.namespace_id = any (p_namespaces))
+     and not memdb._is_listed(p_tenant, 'event', x.event_id)
    order by x.event_id
    limit p_limit
      for no key update skip locked;

@@ -86,14 +86,12 @@ create or replace function memdb._insert_model_call (p_call memdb.model_call)
 as $$
   -- Locked until the call is written: whoever forgets one of these finds the call, or this finds it gone.
   with event as materialized (
-    select e.event_id from memdb.event e
+    select e.event_id from memdb.shown_event e
      where e.tenant_id = (p_call).tenant_id and e.event_id = any ((p_call).event_ids)
-       and not exists (select from memdb.erasure_item i
-                        where i.tenant_id = e.tenant_id and i.subject = 'event' and i.subject_id = e.event_id)
      order by e.event_id for key share of e
   ), memory as materialized (
-    select m.memory_id from memdb.memory m
-     where m.tenant_id = (p_call).tenant_id and m.memory_id = any ((p_call).memory_ids) and m.erasure_id is null
+    select m.memory_id from memdb.shown_memory m
+     where m.tenant_id = (p_call).tenant_id and m.memory_id = any ((p_call).memory_ids)
      order by m.memory_id for key share of m)
   insert into memdb.model_call (
       tenant_id, recorded_at, namespace_id, purpose, model, prompt_hash, event_ids, memory_ids, outcome, tokens_held, finished_at,

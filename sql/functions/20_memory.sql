@@ -85,15 +85,13 @@ begin atomic
            e.speaker, coalesce(e.language, v.language) as language, coalesce(e.trust, m.trust) as trust,
            s.event_id as asked_event, s.memory_id as asked_memory
       from source s
-      left join memdb.event e
+      left join memdb.shown_event e
         on e.tenant_id = p_tenant and e.event_id = s.event_id
        and (p_readable is null or e.namespace_id = any (p_readable))
-       and not exists (select from memdb.erasure_item h
-                        where h.tenant_id = p_tenant and h.subject = 'event' and h.subject_id = e.event_id)
-      left join memdb.memory m
-        on m.tenant_id = p_tenant and m.memory_id = s.memory_id and m.erasure_id is null
+      left join memdb.shown_memory m
+        on m.tenant_id = p_tenant and m.memory_id = s.memory_id
        and (p_readable is null or m.namespace_id = any (p_readable))
-      left join memdb.memory_version v
+      left join memdb.shown_memory_version v
         on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = coalesce(s.version, m.version)
   )
   select f.ordinal, f.place, f.event_id, f.span_from, f.span_to, f.memory_id, f.memory_version, f.namespace_id,

@@ -65,12 +65,12 @@ begin
         join memdb.assertion a
           on a.tenant_id = p_tenant and a.namespace_id = p_namespace and a.subject = s.subject and a.attribute = s.attribute
          and (a.is_single or a.value = s.value)
-        join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = a.memory_id and m.version = a.version
+        join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = a.memory_id and m.version = a.version
        where m.status = 'active' and m.user_id is not distinct from p_user
        order by a.memory_id desc
        limit p_limit
     ), found as (
-      select m.memory_id from memdb.memory m
+      select m.memory_id from memdb.shown_memory m
        where m.tenant_id = p_tenant and m.namespace_id = p_namespace and m.content_hash = v_hash and m.external_id is null
          and m.user_id is not distinct from p_user
       union select a.memory_id from asserted a
@@ -83,8 +83,8 @@ begin
                where t.term = any (tsvector_to_array(v.keyword))) as overlap,
              exists (select from asserted a where a.memory_id = m.memory_id) as is_asserted
         from found f
-        join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = f.memory_id
-        join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
+        join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = f.memory_id
+        join memdb.shown_memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
         left join memdb.embedding e
           on e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = m.memory_id and e.version = m.version
        where m.user_id is not distinct from p_user
@@ -170,8 +170,8 @@ as $$
                     where a.tenant_id = p_tenant and a.memory_id = c.memory_id and a.version = c.version), '[]')
     from memdb._candidates(p_tenant, p_items, p_limit) with ordinality
            c (ordinal, memory_id, version, is_same, similarity, overlap, place)
-    join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = c.memory_id
-    join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = c.memory_id and v.version = c.version
+    join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = c.memory_id
+    join memdb.shown_memory_version v on v.tenant_id = p_tenant and v.memory_id = c.memory_id and v.version = c.version
    order by c.place;
 $$;
 comment on function memdb.find_candidates (integer, jsonb, integer) is 'Memories that may say the same as new facts, or the contrary.';

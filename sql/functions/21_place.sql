@@ -105,6 +105,64 @@ begin atomic
 end;
 comment on function memdb._changes_truth (integer, memdb._memory_item[], bigint[]) is 'Whether a batch gives a known memory other content, or a reason to one that has fallen.';
 
+-- _make_way: see to it that a batch neither rests on what is being forgotten nor becomes a part of it.
+--
+-- Under the truth lock, for the sources were looked up before it: an erasure may have listed one since.
+-- What is to go and says the same, or goes by the same name, gives that up here, as it would when
+-- its turn comes, so that the item makes a memory of its own. What stays but is to lose the very version
+-- the item would confirm raises 40001; sources raise MD103 and MD104.
+create or replace function memdb._make_way (
+  p_tenant  integer,
+  p_items   memdb._memory_item[],
+  p_sources memdb._memory_source[]
+)
+  returns void
+  language plpgsql volatile
+as $$
+declare
+  v_source memdb._memory_source;
+  v_known  bigint[];
+begin
+  if not exists (select from memdb.erasure_receipt r where r.tenant_id = p_tenant and r.state = 'erasing') then
+    return;
+  end if;
+  select s.* into v_source from unnest(p_sources) s
+   where memdb._is_listed(p_tenant, 'event', s.event_id) or memdb._is_listed(p_tenant, 'memory', s.memory_id)
+   limit 1;
+  if found then
+    perform memdb._raise(case when v_source.event_id is null then 'MD103' else 'MD104' end,
+      case when v_source.event_id is null then 'no such memory or version' else 'no such event' end,
+      jsonb_strip_nulls(jsonb_build_object('index', v_source.ordinal, 'event_id', v_source.event_id, 'memory_id', v_source.memory_id)),
+      'It is being forgotten.');
+  end if;
+  v_known := array(
+    select k.memory_id
+      from unnest(p_items) i
+      cross join lateral (
+        select m.memory_id from memdb.memory m
+         where m.tenant_id = p_tenant and m.namespace_id = i.namespace_id and m.external_id = i.external_id
+        union all
+        select m.memory_id from memdb.memory m
+         where i.external_id is null and m.tenant_id = p_tenant and m.namespace_id = i.namespace_id
+           and m.external_id is null and m.content_hash = i.content_hash and m.user_id is not distinct from i.user_id
+        offset 0) k
+      join memdb.erasure_item l on l.tenant_id = p_tenant and l.subject = 'memory' and l.subject_id = k.memory_id
+     order by 1);
+  update memdb.memory m
+     set external_id = null, content_hash = int8send(m.memory_id)
+    from memdb.erasure_item l
+   where m.tenant_id = p_tenant and m.memory_id = any (v_known)
+     and l.tenant_id = p_tenant and l.subject = 'memory' and l.subject_id = m.memory_id and not l.stays;
+  if exists (select from memdb.memory m
+               join memdb.erasure_item l on l.tenant_id = p_tenant and l.subject = 'memory' and l.subject_id = m.memory_id
+               join memdb.erasure_item v
+                 on v.tenant_id = p_tenant and v.subject = 'version' and v.subject_id = m.memory_id and v.version = m.version
+              where m.tenant_id = p_tenant and m.memory_id = any (v_known) and l.stays and not v.stays) then
+    perform memdb._raise('40001', 'what this batch speaks of is being parted from what is forgotten', null, 'Try again.');
+  end if;
+end $$;
+comment on function memdb._make_way (integer, memdb._memory_item[], memdb._memory_source[]) is 'See to it that a batch neither rests on what is being forgotten nor becomes a part of it.';
+
 -- _sources_out: the items of a batch of which at least one source does not hold.
 --
 -- Read under the truth lock, so it stays right until commit.

@@ -190,6 +190,7 @@ begin
   perform memdb._first_statistics();
   v_exclusive := memdb._changes_truth(p_tenant, v_items, '{}');
   perform memdb._lock_truth(p_tenant, v_exclusive);
+  perform memdb._make_way(p_tenant, v_items, v_sources);
   v_now := case when v_exclusive then memdb._truth_time(p_tenant) else memdb.current_time() end;
   v_out := memdb._sources_out(p_tenant, v_sources);
   v_places := memdb._create_memories(p_tenant, v_items, v_out, v_now);

@@ -37,14 +37,14 @@ begin
       from rows from (jsonb_to_recordset(p_assertions) as (
              memory_id bigint, version integer, subject text, attribute text, value text, is_single boolean, is_negated boolean))
            with ordinality as r (memory_id, version, subject, attribute, value, is_single, is_negated, place)
-      join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = r.memory_id
+      join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = r.memory_id
     on conflict on constraint assertion_pkey do nothing;
   return query
     select r.place::integer - 1, o.memory_id, o.version, o.value
       from rows from (jsonb_to_recordset(p_assertions) as (
              memory_id bigint, version integer, subject text, attribute text, value text, is_single boolean, is_negated boolean))
            with ordinality as r (memory_id, version, subject, attribute, value, is_single, is_negated, place)
-      join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = r.memory_id
+      join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = r.memory_id
       join memdb.assertion o
         on o.tenant_id = p_tenant and o.namespace_id = m.namespace_id and o.subject = memdb._alias(r.subject)
        and o.attribute = r.attribute and o.memory_id <> m.memory_id

@@ -87,10 +87,10 @@ begin
     select d.field, d.id
       from ends d
      where not case when d.field = 'event_id'
-             then exists (select from memdb.event v
+             then exists (select from memdb.shown_event v
                            where v.tenant_id = p_tenant and v.event_id = d.id
                              and (v_namespaces is null or v.namespace_id = any (v_namespaces)))
-             else exists (select from memdb.memory m
+             else exists (select from memdb.shown_memory m
                            where m.tenant_id = p_tenant and m.memory_id = d.id
                              and (v_namespaces is null or m.namespace_id = any (v_namespaces))) end)
   select e.ordinality - 1 as index, g.field, g.id
@@ -111,7 +111,7 @@ begin
    where n.tenant_id = p_tenant
      and n.namespace_id in (select m.namespace_id
                               from (select distinct e.from_memory_id from unnest(p_edges) e) f
-                              join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = f.from_memory_id);
+                              join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = f.from_memory_id);
 end $$;
 comment on function memdb._check_edges (integer, memdb.edge[]) is 'Refuse edges between memories the caller may not see, or from one it may not write.';
 
@@ -268,7 +268,7 @@ begin
   return query
     with recursive walk as (
       select m.memory_id, 0 as hops, 1::real as weight, array[m.memory_id] as path
-        from memdb.memory m
+        from memdb.shown_memory m
        where m.tenant_id = p_tenant and m.memory_id = any (p_memory_ids)
          and (v_namespaces is null or m.namespace_id = any (v_namespaces))
       union all
@@ -285,6 +285,7 @@ begin
       from (select distinct on (w.memory_id) w.memory_id, w.hops, w.weight, w.path
               from walk w
              order by w.memory_id, w.weight desc, w.hops, w.path) b
+      join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = b.memory_id
      order by b.weight desc, b.hops, b.memory_id;
 end $$;
 comment on function memdb._related_rows (integer, bigint[], integer, real, text[], integer) is 'What expand_related returns, found by walking; strongest first. Within what the caller may read.';
@@ -369,8 +370,8 @@ begin
   v_namespaces := memdb._readable(p_tenant, null, null);
   return query
     select m.memory_id, n.memory_id, n.sequence - m.sequence
-      from memdb.memory m
-      join memdb.memory n
+      from memdb.shown_memory m
+      join memdb.shown_memory n
         on n.tenant_id = p_tenant and n.session_id = m.session_id
        and n.sequence between m.sequence - p_width and m.sequence + p_width
        and n.memory_id <> m.memory_id

@@ -123,8 +123,8 @@ begin
     select l.memory_id, l.version, n.path, m.user_id, m.type, v.text, v.language, b.cause, b.root, b.root_id, b.depth,
            l.attempts::integer, l.leased_until
       from leased l
-      join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = l.memory_id
-      join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = l.memory_id and v.version = l.version
+      join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = l.memory_id
+      join memdb.shown_memory_version v on v.tenant_id = p_tenant and v.memory_id = l.memory_id and v.version = l.version
       join memdb.namespace n on n.tenant_id = p_tenant and n.namespace_id = l.namespace_id
       left join memdb.belief b
         on b.tenant_id = p_tenant and b.subject = 'memory' and b.subject_id = l.memory_id and b.to_at is null
@@ -229,10 +229,10 @@ begin atomic
   select case when b.status is null then 'same' when c.event_id is not null then 'changed' else 'out' end,
          coalesce(c.event_id, e.event_id), null::bigint, null::integer, coalesce(c.text, e.text), e.text, e.speaker, e.occurred_at,
          e.namespace_id
-    from memdb.event e
+    from memdb.shown_event e
     left join memdb.belief b on b.tenant_id = p_tenant and b.subject = 'event' and b.subject_id = e.event_id and b.to_at is null
     left join lateral (
-      select c.event_id, c.text from memdb.event c
+      select c.event_id, c.text from memdb.shown_event c
        where c.tenant_id = p_tenant and c.parent_event_id = e.event_id and c.kind = 'correction'
          and c.namespace_id = e.namespace_id and b.status = 'corrected'
          and not exists (select from memdb.belief x where x.tenant_id = p_tenant and x.subject = 'event' and x.subject_id = c.event_id
@@ -244,9 +244,9 @@ begin atomic
                                                      where d.tenant_id = p_tenant and d.memory_id = m.memory_id) then 'waiting'
               when m.status <> 'active' then 'out' when m.version <> p_version then 'changed' else 'same' end,
          null, m.memory_id, m.version, v.text, o.text, null, m.occurred_at, m.namespace_id
-    from memdb.memory m
-    join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
-    join memdb.memory_version o on o.tenant_id = p_tenant and o.memory_id = m.memory_id and o.version = p_version
+    from memdb.shown_memory m
+    join memdb.shown_memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
+    join memdb.shown_memory_version o on o.tenant_id = p_tenant and o.memory_id = m.memory_id and o.version = p_version
    where m.tenant_id = p_tenant and m.memory_id = p_memory;
 end;
 comment on function memdb._premise_now (integer, bigint, bigint, integer) is 'What took the place of a premise: an event, or a version of a memory.';

@@ -98,8 +98,8 @@ begin
     select s.version into v_version from memdb._read_states(p_tenant, array[p_memory], p_belief_at, p_world_at) s;
   else
     select v.version into v_version
-      from memdb.memory m
-      join memdb.memory_version v
+      from memdb.shown_memory m
+      join memdb.shown_memory_version v
         on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = coalesce(p_version, m.version)
      where m.tenant_id = p_tenant and m.memory_id = p_memory;
   end if;
@@ -288,8 +288,8 @@ begin
                    'memory_id', m.memory_id, 'version', v.version, 'type', m.type,
                    'status', memdb._version_status(p_tenant, p_memory, v_version, coalesce(p_as_of_belief, 'infinity')), 'text', v.text,
                    'justifications', coalesce(v_done -> (v.memory_id || '/' || v.version), '[]'))
-            from memdb.memory m
-            join memdb.memory_version v
+            from memdb.shown_memory m
+            join memdb.shown_memory_version v
               on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = v_version
            where m.tenant_id = p_tenant and m.memory_id = p_memory);
 end $$;

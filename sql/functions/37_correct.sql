@@ -78,9 +78,8 @@ declare
   v_event memdb.event;
   v_scope integer[] := memdb._namespaces_granted(p_tenant, true);
 begin
-  select e.* into v_event from memdb.event e
-   where e.tenant_id = p_tenant and e.event_id = p_event and (v_scope is null or e.namespace_id = any (v_scope))
-     and not memdb._is_hidden(p_tenant, 'event', p_event);
+  select e.* into v_event from memdb.shown_event e
+   where e.tenant_id = p_tenant and e.event_id = p_event and (v_scope is null or e.namespace_id = any (v_scope));
   if not found then
     perform memdb._raise('MD104', 'no such event', jsonb_build_object('event_id', p_event),
       'Check the id and the tenant; a forgotten event is gone.');
@@ -98,9 +97,8 @@ declare
   v_memory memdb.memory;
   v_scope  integer[] := memdb._namespaces_granted(p_tenant, true);
 begin
-  select m.* into v_memory from memdb.memory m
+  select m.* into v_memory from memdb.shown_memory m
    where m.tenant_id = p_tenant and m.memory_id = p_memory and (v_scope is null or m.namespace_id = any (v_scope))
-     and m.erasure_id is null
      for no key update;
   if not found then
     perform memdb._raise('MD103', 'no such memory', jsonb_build_object('memory_id', p_memory),

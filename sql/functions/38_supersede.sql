@@ -44,6 +44,7 @@ begin
       jsonb_build_object('memory_id', p_memory.memory_id, 'trust', p_memory.trust),
       'Record it as a memory of its own; both then stand side by side until somebody decides.');
   end if;
+  perform memdb._make_way(p_tenant, v_item, v_sources);
   v_out := memdb._sources_out(p_tenant, v_sources);
   perform memdb._advance_memories(p_tenant, v_item, v_place, v_out, p_now);
   perform memdb._write_versions(p_tenant, v_item, v_sources, v_place, v_out, p_now);

@@ -101,7 +101,7 @@ begin
   return query
     select s.memory_id, s.version, s.status
       from memdb._states_at(p_tenant, p_belief_at, p_world_at, p_memory_ids) s
-      join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = s.memory_id
+      join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = s.memory_id
      where v_namespaces is null or m.namespace_id = any (v_namespaces);
 end $$;
 comment on function memdb._read_states (integer, bigint[], timestamptz, timestamptz) is '_states_at for functions that run as the caller: only memories it may read.';
@@ -127,7 +127,7 @@ begin
   perform memdb._authorize(p_tenant, false);
   return query
     with mark as (
-      select v.recorded_at as at from memdb.memory_version v where v.tenant_id = p_tenant and v.memory_id = p_memory
+      select v.recorded_at as at from memdb.shown_memory_version v where v.tenant_id = p_tenant and v.memory_id = p_memory
       union
       select b.from_at from memdb.belief b where b.tenant_id = p_tenant and b.subject = 'memory' and b.subject_id = p_memory
       union
@@ -140,9 +140,9 @@ begin
            coalesce((v.replaced ->> 'confidence')::real, m.confidence), v.valid_from, v.valid_to, v.event_id, v.metadata,
            b.cause, b.root, b.root_id, b.depth, b.actor, b.reason
       from spell s
-      join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = p_memory
+      join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = p_memory
       cross join lateral (
-        select v.* from memdb.memory_version v
+        select v.* from memdb.shown_memory_version v
          where v.tenant_id = p_tenant and v.memory_id = p_memory and v.recorded_at <= s.at
          order by v.version desc limit 1) v
       left join memdb.belief b
@@ -172,8 +172,8 @@ as $$
                          from memdb._premise_rows(p_tenant, array[p_memory], array[p_version], 1) p))
          || coalesce(v.replaced, jsonb_build_object('type', m.type, 'importance', m.importance, 'confidence', m.confidence,
                                                     'trust', m.trust, 'occurred_at', m.occurred_at))
-    from memdb.memory m
-    join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = p_version
+    from memdb.shown_memory m
+    join memdb.shown_memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = p_version
    where m.tenant_id = p_tenant and m.memory_id = p_memory;
 $$;
 comment on function memdb._version_fields (integer, bigint, integer) is 'What can differ between versions of a memory, as one object; null where there is no such version.';
@@ -198,7 +198,7 @@ declare
   v_new jsonb;
 begin
   perform memdb._authorize(p_tenant, false);
-  select coalesce(p_to, m.version) into v_to from memdb.memory m where m.tenant_id = p_tenant and m.memory_id = p_memory;
+  select coalesce(p_to, m.version) into v_to from memdb.shown_memory m where m.tenant_id = p_tenant and m.memory_id = p_memory;
   v_old := memdb._version_fields(p_tenant, p_memory, coalesce(p_from, v_to - 1));
   v_new := memdb._version_fields(p_tenant, p_memory, v_to);
   if v_old is null or v_new is null then

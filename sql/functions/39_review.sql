@@ -33,7 +33,7 @@ begin
              kind text, memory_id bigint, version integer, other_memory_id bigint, other_version integer, event_id bigint,
              question text, details jsonb, confidence real))
            with ordinality as r (kind, memory_id, version, other_memory_id, other_version, event_id, question, details, confidence, place)
-      join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = r.memory_id
+      join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = r.memory_id
      order by least(r.memory_id, r.other_memory_id), greatest(r.memory_id, r.other_memory_id), r.place
   loop
     ordinal := v_item.place - 1;
@@ -87,11 +87,12 @@ begin atomic
          o.text, i.event_id, i.details, i.confidence, i.decision, i.decided_by, i.decided_at, i.recorded_at
     from memdb.review_item i
     join memdb.namespace n on n.tenant_id = i.tenant_id and n.namespace_id = i.namespace_id
-    join memdb.memory_version v on v.tenant_id = i.tenant_id and v.memory_id = i.memory_id and v.version = i.version
+    join memdb.shown_memory_version v on v.tenant_id = i.tenant_id and v.memory_id = i.memory_id and v.version = i.version
     left join memdb.memory_version o
       on o.tenant_id = i.tenant_id and o.memory_id = i.other_memory_id and o.version = i.other_version
    where i.tenant_id = p_tenant and i.review_id > p_after and (p_state is null or i.state = p_state)
      and (p_kinds is null or i.kind = any (p_kinds))
+     and (not (select memdb._is_erasing()) or not memdb._is_hidden(p_tenant, 'memory', i.other_memory_id))
    order by i.review_id
    limit least(greatest(p_limit, 1), 1000);
 end;

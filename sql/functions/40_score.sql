@@ -51,7 +51,7 @@ comment on function memdb._has_metadata (integer, bigint, integer, jsonb) is 'Wh
 -- Null means no restriction. p_user sees its own memories and those without a user. p_statuses
 -- holds the wanted statuses; archived memories come only where it also holds 'archive'; what is
 -- being forgotten never. p_also:
--- tiers, time, members (of entities or a topic), metadata. Every leg asks this of every row it may
+-- tiers, time, members (of entities or a topic), metadata, and whether anything is being forgotten. Every leg asks this of every row it may
 -- return, so a further filter is added here and nowhere else. Plain, so that the planner inlines it.
 create or replace function memdb._is_recallable (
   p_memory     memdb.memory,
@@ -72,6 +72,7 @@ begin atomic
      and (p_memory).status = any (p_statuses)
      and ((p_memory).tier <> 'archive' or 'archive' = any (p_statuses))
      and (p_memory).erasure_id is null
+     and ((p_also).hides is null or not memdb._is_listed((p_memory).tenant_id, 'memory', (p_memory).memory_id))
      and ((p_also).tiers is null or (p_memory).tier = any ((p_also).tiers))
      and ((p_also).from_at is null or (p_memory).occurred_at >= (p_also).from_at)
      and ((p_also).to_at is null or (p_memory).occurred_at < (p_also).to_at)

@@ -128,7 +128,7 @@ begin
   return query
     select n.entity_id, e.name, s.path, n.alias, n.is_exact
       from memdb._named_entities(p_tenant, v_namespaces, p_query, p_fuzzy) n
-      join memdb.entity e on e.tenant_id = p_tenant and e.entity_id = n.entity_id
+      join memdb.shown_entity e on e.tenant_id = p_tenant and e.entity_id = n.entity_id
       join memdb.namespace s on s.tenant_id = p_tenant and s.namespace_id = n.namespace_id
      order by n.is_exact desc, char_length(n.alias) desc, n.entity_id;
 end $$;

@@ -207,7 +207,7 @@ begin
   return query
     select v.memory_id, v.version, coalesce(nullif(v.heading, '') || ': ', '') || v.text
       from memdb._claim_embeddings(p_tenant, p_model, p_limit, p_lease_seconds) c
-      join memdb.memory_version v
+      join memdb.shown_memory_version v
         on v.tenant_id = p_tenant and v.memory_id = c.memory_id and v.version = c.version
      order by v.memory_id, v.version;
 end $$;

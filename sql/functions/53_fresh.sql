@@ -37,6 +37,7 @@ begin
         (select x.event_id from memdb.extraction x
          where x.tenant_id = p_tenant and x.namespace_id = s.namespace_id
            and x.state in ('pending', 'leased', 'failed', 'dead') and p_belief_at is null
+           and ((p_also).hides is null or not memdb._is_listed(p_tenant, 'event', x.event_id))
          order by x.event_id desc
          limit s.share)
         union all

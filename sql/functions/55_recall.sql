@@ -125,6 +125,10 @@ begin
   if num_nonnulls(p_session, p_tiers, p_from, p_to, p_entities, p_topic, p_metadata) > 0 then
     v_also := memdb._narrow(p_tenant, v_namespaces, v_sessions, p_tiers, p_from, p_to, p_entities, p_topic, p_metadata);
   end if;
+  -- Rows of what is being forgotten may still be there; without an erasure no leg looks for them.
+  if exists (select from memdb.erasure_receipt r where r.tenant_id = p_tenant and r.state = 'erasing') then
+    v_also.hides := true;
+  end if;
   if p_vector is not null and 'vector' = any (v_legs) then
     select q.model_id, q.vector into v_model, v_vector from memdb._query_vector(p_tenant, p_vector) q;
   end if;

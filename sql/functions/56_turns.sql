@@ -30,7 +30,7 @@ begin
   return query
     with here as materialized (
       select m.memory_id, m.session_id, m.sequence
-        from memdb.memory m
+        from memdb.shown_memory m
        where m.tenant_id = p_tenant and m.memory_id = any (p_memory_ids)),
     turn as (
       select h.memory_id from here h
@@ -38,7 +38,7 @@ begin
       select n.memory_id
         from here h
         cross join lateral (
-          select m.memory_id from memdb.memory m
+          select m.memory_id from memdb.shown_memory m
            where m.tenant_id = p_tenant and m.session_id = h.session_id
              and m.sequence between h.sequence - p_width and h.sequence + p_width
              and m.status = 'active' and m.tier <> 'archive'
@@ -46,9 +46,9 @@ begin
        where p_width > 0)
     select m.memory_id, m.version, left(v.text, p_characters), e.speaker, m.session_id, m.sequence
       from turn t
-      join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = t.memory_id
-      join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
-      left join memdb.event e on e.tenant_id = p_tenant and e.event_id = v.event_id
+      join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = t.memory_id
+      join memdb.shown_memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
+      left join memdb.shown_event e on e.tenant_id = p_tenant and e.event_id = v.event_id
      order by m.memory_id;
 end $$;
 comment on function memdb.read_turns (integer, bigint[], integer, integer) is 'What memories and the turns around them say, and who said it.';

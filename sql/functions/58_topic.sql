@@ -197,7 +197,7 @@ begin atomic
                from (select l.lexeme, m.namespace_id, count(*) as memories
                        from (select m.* from memdb.memory_topic m
                               where m.tenant_id = p_tenant and m.topic_id = p_topic order by m.memory_id desc limit 20) m
-                       join memdb.memory_version v
+                       join memdb.shown_memory_version v
                          on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
                        cross join lateral (
                          select x.lexeme from unnest(tsvector_to_array(v.keyword)) x (lexeme)

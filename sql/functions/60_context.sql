@@ -78,7 +78,7 @@ begin
            exists (select from memdb.belief b
                     where b.tenant_id = p_tenant and b.subject = 'event' and b.subject_id = e.event_id and b.to_at is null)
            or ((select memdb._is_erasing()) and memdb._is_hidden(p_tenant, 'event', e.event_id)) as is_out
-      from memdb.event e
+      from memdb.shown_event e
      where e.tenant_id = p_tenant and e.session_id = p_session
      order by e.sequence desc
   loop
@@ -129,8 +129,8 @@ begin atomic
   with known as (
     select m.memory_id, m.version, m.sequence, m.type, v.text, m.occurred_at, m.importance, m.is_pinned,
            memdb._estimate_tokens(v.text) as tokens
-      from memdb.memory m
-      join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
+      from memdb.shown_memory m
+      join memdb.shown_memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
      where m.tenant_id = p_tenant and m.session_id = p_session and m.sequence < p_before
        and m.namespace_id = p_namespace and m.status = 'active' and m.type <> 'summary'
        and p_told @> to_jsonb(m.memory_id) is not true
@@ -156,8 +156,8 @@ begin atomic
   select m.memory_id, m.version, memdb._cut_tokens(v.text, p_tokens), m.occurred_at,
          least(memdb._estimate_tokens(v.text), p_tokens), memdb._estimate_tokens(v.text) > p_tokens,
          case when memdb._estimate_tokens(v.text) <= p_tokens then v.metadata -> 'sums_up' end
-    from memdb.memory m
-    join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
+    from memdb.shown_memory m
+    join memdb.shown_memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
    where m.tenant_id = p_tenant and m.namespace_id = p_namespace and m.status = 'active'
      and m.external_id = memdb._summary_key(p_session, null);
 end;
@@ -223,7 +223,7 @@ begin
     perform memdb._raise('MD001', 'a token budget is 16 to 1,000,000', jsonb_build_object('field', 'token_budget'));
   end if;
   v_turns := v_budget;
-  if exists (select from memdb.event e where e.tenant_id = p_tenant and e.session_id = v_session.session_id
+  if exists (select from memdb.shown_event e where e.tenant_id = p_tenant and e.session_id = v_session.session_id
                 and e.sequence < memdb._first_turn(p_tenant, v_session.session_id, v_budget)) then
     v_quarter := v_budget / 4;
   end if;

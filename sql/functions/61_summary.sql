@@ -40,9 +40,9 @@ begin atomic
     select m.namespace_id, m.session_id, m.user_id, m.memory_id,
            coalesce(e.kind = 'answer' or e.metadata ->> 'task' = 'done', false) as is_done
       from taken t
-      join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = t.memory_id and m.type <> 'summary'
-      join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = t.memory_id and v.version = t.version
-      left join memdb.event e on e.tenant_id = p_tenant and e.event_id = v.event_id)
+      join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = t.memory_id and m.type <> 'summary'
+      join memdb.shown_memory_version v on v.tenant_id = p_tenant and v.memory_id = t.memory_id and v.version = t.version
+      left join memdb.shown_event e on e.tenant_id = p_tenant and e.event_id = v.event_id)
   select f.namespace_id, f.session_id, null::text, count(*)::integer, bool_or(f.is_done)
     from fact f where f.session_id is not null group by f.namespace_id, f.session_id
   union all
@@ -166,7 +166,7 @@ begin
       from leased l
       join memdb.namespace n on n.tenant_id = p_tenant and n.namespace_id = l.namespace_id
       left join memdb.session c on c.tenant_id = p_tenant and c.session_id = l.session_id
-      left join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = l.memory_id
+      left join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = l.memory_id
      order by l.summary_id;
 end $$;
 comment on function memdb.due_summaries (integer, integer, integer) is 'Hand out running summaries that are to be written anew, for a limited time.';
@@ -186,11 +186,11 @@ create or replace function memdb._summary_material (
   language sql stable rows 20
 begin atomic
   with known as (
-    (select m.* from memdb.memory m
+    (select m.* from memdb.shown_memory m
       where p_session is not null and m.tenant_id = p_tenant and m.namespace_id = p_namespace and m.session_id = p_session
         and m.status = 'active' and m.type <> 'summary')
     union all
-    (select m.* from memdb.memory m
+    (select m.* from memdb.shown_memory m
       where p_session is null and m.tenant_id = p_tenant and m.namespace_id = p_namespace and m.user_id = p_user
         and m.status = 'active' and m.type <> 'summary'
       order by m.importance desc
@@ -199,7 +199,7 @@ begin atomic
     select k.memory_id, k.version, k.type, k.is_pinned, k.importance, k.occurred_at, c.text,
            memdb._estimate_tokens(c.text) as tokens
       from known k
-      join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = k.memory_id and v.version = k.version
+      join memdb.shown_memory_version v on v.tenant_id = p_tenant and v.memory_id = k.memory_id and v.version = k.version
       cross join lateral (select memdb._cut_tokens(coalesce(v.summary, v.text), greatest(p_tokens / 4, 16))) c (text)
   ), ranked as (
     select s.*, sum(s.tokens) over by_worth as total, row_number() over by_worth as place

@@ -108,7 +108,7 @@ begin
   perform memdb._authorize(p_tenant, false);
   v_namespaces := memdb._readable(p_tenant, null, null);
   -- Also called by whoever may call trace_memory: a memory that is hidden has no ways.
-  if not exists (select from memdb.memory m
+  if not exists (select from memdb.shown_memory m
                   where m.tenant_id = p_tenant and m.memory_id = p_memory
                     and (v_namespaces is null or m.namespace_id = any (v_namespaces))) then
     return;
@@ -123,8 +123,8 @@ begin
     ), seen as (
       select s.*, not coalesce(coalesce(e.namespace_id, m.namespace_id) = any (v_namespaces), v_namespaces is null) as is_hidden
         from step s
-        left join memdb.event e on e.tenant_id = p_tenant and e.event_id = s.event_id
-        left join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = s.memory_id
+        left join memdb.shown_event e on e.tenant_id = p_tenant and e.event_id = s.event_id
+        left join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = s.memory_id
        where case when s.event_id is not null then s.event_id <> all (v_events)
                   else s.version is not null and s.memory_id <> all (v_met) end
     ), one as (
@@ -218,12 +218,12 @@ begin
            case when w.span_from is null then q.words else substring(e.text from w.span_from + 1 for w.span_to - w.span_from) end,
            e.speaker, s.external_id, coalesce(e.occurred_at, m.occurred_at)
       from walk w
-      left join memdb.event e on e.tenant_id = p_tenant and e.event_id = w.event_id
+      left join memdb.shown_event e on e.tenant_id = p_tenant and e.event_id = w.event_id
       left join memdb.belief b
         on b.tenant_id = p_tenant and b.subject = 'event' and b.subject_id = e.event_id and b.from_at <= v_at
        and (b.to_at is null or b.to_at > v_at)
-      left join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = w.memory_id
-      left join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = w.version
+      left join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = w.memory_id
+      left join memdb.shown_memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = w.version
       left join memdb.session s on s.tenant_id = p_tenant and s.session_id = coalesce(e.session_id, m.session_id)
       cross join lateral (select coalesce(nullif(e.text, ''), e.output::text, e.input::text)) q (words)
      where p_kinds is null or coalesce(e.kind, v.replaced ->> 'type', m.type) = any (p_kinds)
@@ -249,8 +249,8 @@ begin
       join memdb.justification j
         on j.tenant_id = p_tenant and j.justification_id = p.justification_id and j.recorded_at <= v_at
        and j.version = memdb._version_at(p_tenant, j.memory_id, v_at)
-      join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = j.memory_id
-      join memdb.event e on e.tenant_id = p_tenant and e.event_id = p.event_id
+      join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = j.memory_id
+      join memdb.shown_event e on e.tenant_id = p_tenant and e.event_id = p.event_id
      where p.tenant_id = p_tenant and p.event_id = any (p_event_ids) and coalesce(p.added_at <= v_at, true)
        and (v_namespaces is null or (m.namespace_id = any (v_namespaces) and e.namespace_id = any (v_namespaces)));
 end $$;
@@ -308,20 +308,20 @@ begin
   v_session := memdb._session_named(p_tenant, p_session, p_namespace);
   return query
     with recursive page as materialized (
-      select e.* from memdb.event e
+      select e.* from memdb.shown_event e
        where e.tenant_id = p_tenant and e.session_id = v_session and e.sequence > coalesce(p_after, 0) and e.recorded_at <= v_at
          and (not (select memdb._is_erasing()) or not memdb._is_hidden(p_tenant, 'event', e.event_id))
        order by e.sequence limit p_limit
     ), tree as (
       select e.event_id, 0 as depth
-        from memdb.event e
-        left join memdb.event a
+        from memdb.shown_event e
+        left join memdb.shown_event a
           on a.tenant_id = p_tenant and a.event_id = e.parent_event_id and a.session_id = v_session
        where e.tenant_id = p_tenant and e.session_id = v_session and a.event_id is null
       union all
       select e.event_id, t.depth + 1
         from tree t
-        join memdb.event e
+        join memdb.shown_event e
           on e.tenant_id = p_tenant and e.parent_event_id = t.event_id and e.session_id = v_session
     ), made as (
       select m.event_id,
@@ -329,8 +329,8 @@ begin
                'type', coalesce(v.replaced ->> 'type', w.type),
                'status', memdb._version_status(p_tenant, v.memory_id, v.version, v_at)) order by v.memory_id) as memories
         from memdb._made_of_events(p_tenant, array(select p.event_id from page p), p_as_of_belief) m
-        join memdb.memory w on w.tenant_id = p_tenant and w.memory_id = m.memory_id
-        join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
+        join memdb.shown_memory w on w.tenant_id = p_tenant and w.memory_id = m.memory_id
+        join memdb.shown_memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
        group by m.event_id)
     select p.sequence, t.depth, p.event_id, p.parent_event_id, p.kind,
            coalesce(b.status, 'active'), p.text, p.input, p.output, p.speaker, p.user_id, p.agent_id, p.occurred_at,

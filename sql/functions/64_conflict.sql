@@ -11,12 +11,13 @@ create or replace view memdb.open_conflicts
          o.occurred_at as other_occurred_at, o.confidence as other_confidence, o.trust as other_trust
     from memdb.review_item i
     join memdb.namespace n on n.tenant_id = i.tenant_id and n.namespace_id = i.namespace_id
-    join memdb.memory m on m.tenant_id = i.tenant_id and m.memory_id = i.memory_id
+    join memdb.shown_memory m on m.tenant_id = i.tenant_id and m.memory_id = i.memory_id
     join memdb.memory_version v on v.tenant_id = i.tenant_id and v.memory_id = i.memory_id and v.version = i.version
     left join memdb.memory o on o.tenant_id = i.tenant_id and o.memory_id = i.other_memory_id
     left join memdb.memory_version w
       on w.tenant_id = i.tenant_id and w.memory_id = i.other_memory_id and w.version = i.other_version
-   where i.kind = 'conflict' and i.state = 'open';
+   where i.kind = 'conflict' and i.state = 'open'
+     and (not (select memdb._is_erasing()) or not memdb._is_hidden(i.tenant_id, 'memory', i.other_memory_id));
 comment on view memdb.open_conflicts is 'Pairs of memories that cannot both be true, with both sides and the question to put; other_ is the older one.';
 
 -- open_conflicts: the pairs of memories that cannot both be true, oldest question first.

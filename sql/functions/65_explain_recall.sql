@@ -36,15 +36,15 @@ begin
                              f (name, factor)
                           where abs(f.factor - 1) > 1e-6)
       from unnest(p_memory_ids, p_versions) a (memory_id, version)
-      join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = a.memory_id
-      join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = a.memory_id and v.version = a.version
+      join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = a.memory_id
+      join memdb.shown_memory_version v on v.tenant_id = p_tenant and v.memory_id = a.memory_id and v.version = a.version
       cross join lateral (
         select m.* where p_belief_at is null and p_world_at is null
         union all
         select * from memdb._memories_then(p_tenant, array[m.memory_id], null, null, null, null,
                         array['active', 'stale', 'superseded', 'contradicted', 'retracted', 'archive'], p_belief_at, p_world_at)
          where p_belief_at is not null or p_world_at is not null) t
-      left join memdb.event e
+      left join memdb.shown_event e
         on e.tenant_id = p_tenant and e.event_id = v.event_id and (v_namespaces is null or e.namespace_id = any (v_namespaces))
       left join memdb.agent_grant g on g.tenant_id = p_tenant and g.agent_id = p_agent and g.namespace_id = m.namespace_id
      where v_namespaces is null or m.namespace_id = any (v_namespaces);
@@ -88,7 +88,7 @@ begin
   perform memdb._authorize(p_tenant, false);
   v_readable := memdb._readable(p_tenant, null, null);
   v_within := memdb._readable(p_tenant, p_namespaces, p_agent);
-  select m.* into v_memory from memdb.memory m
+  select m.* into v_memory from memdb.shown_memory m
    where m.tenant_id = p_tenant and m.memory_id = p_memory and (v_readable is null or m.namespace_id = any (v_readable));
   if not found then
     step := 'unknown';
@@ -136,7 +136,7 @@ begin
   select array(select t.term from unnest(v_terms) with ordinality t (term, place)
                 where v.keyword @@ memdb._any_term(array[t.term])::tsquery order by t.place)
     into v_held
-    from memdb.memory_version v
+    from memdb.shown_memory_version v
    where v.tenant_id = p_tenant and v.memory_id = p_memory and v.version = v_memory.version;
   select e.model_id into v_model from memdb.embedding_model e where e.tenant_id = p_tenant and e.state = 'active';
   v_vector := coalesce(memdb._has_vector(p_tenant, v_model, p_memory, v_memory.version), false);
@@ -228,8 +228,8 @@ begin
     return query
       select (v_hit ->> 'rank')::integer, p_expected, m.version, null::bigint, null::real, v.text, '{}'::jsonb, '{}'::jsonb, true, 'collapsed',
              format('memory %s says the same and is sourced as well or better', v_hit ->> 'memory_id')
-        from memdb.memory m
-        join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
+        from memdb.shown_memory m
+        join memdb.shown_memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
        where m.tenant_id = p_tenant and m.memory_id = p_expected;
     return;
   end if;
@@ -257,8 +257,8 @@ begin
     select v_deep.rank, p_expected, coalesce(v_deep.version, m.version), null::bigint, v_deep.score, v.text, coalesce(v_deep.legs, '{}'),
            coalesce(f.factors, '{}'), true, v_fate.step, v_fate.reason
       from (select) one
-      left join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = p_expected
-      left join memdb.memory_version v
+      left join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = p_expected
+      left join memdb.shown_memory_version v
         on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = coalesce(v_deep.version, m.version)
       left join memdb._recall_factors(p_tenant, p_query, p_agent, array[p_expected], array[v.version], p_as_of_belief,
                                       p_as_of_world) f on true;

@@ -53,7 +53,7 @@ as $$
   with said as (
     select e.*, memdb._prov_id('event', e.event_id::text) as name, memdb._prov_id('observation', e.event_id::text) as act,
            memdb._prov_time(e.recorded_at) as at, s.external_id as session
-      from memdb.event e
+      from memdb.shown_event e
       left join memdb.session s on s.tenant_id = p_tenant and s.session_id = e.session_id
      where e.tenant_id = p_tenant and e.event_id = any (p_event_ids)
   ), took_part as (
@@ -101,8 +101,8 @@ as $$
     select distinct v.*, m.type, m.external_id, memdb._prov_id('memory', v.memory_id::text) as thing,
            memdb._prov_id('memory', v.memory_id || '-v' || v.version) as name
       from unnest(p_memory_ids, p_versions) w (memory_id, version)
-      join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = w.memory_id
-      join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = w.memory_id and v.version = w.version
+      join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = w.memory_id
+      join memdb.shown_memory_version v on v.tenant_id = p_tenant and v.memory_id = w.memory_id and v.version = w.version
   )
   select 'entity', s.name, jsonb_strip_nulls(jsonb_build_object('prov:type', memdb._prov_type('memdb:Memory'),
            'memdb:type', coalesce(s.replaced ->> 'type', s.type), 'memdb:version', s.version, 'prov:value', s.text,
@@ -146,10 +146,10 @@ as $$
       from jsonb_to_recordset(p_rows) r (
              conclusion_id bigint, conclusion_version integer, justification_id bigint, ordinal integer, method text,
              supports boolean, is_hidden boolean, event_id bigint, memory_id bigint, memory_version integer)
-      join memdb.memory_version v
+      join memdb.shown_memory_version v
         on v.tenant_id = p_tenant and v.memory_id = r.conclusion_id and v.version = r.conclusion_version
-      left join memdb.event e on e.tenant_id = p_tenant and e.event_id = r.event_id
-      left join memdb.memory_version o
+      left join memdb.shown_event e on e.tenant_id = p_tenant and e.event_id = r.event_id
+      left join memdb.shown_memory_version o
         on o.tenant_id = p_tenant and o.memory_id = r.memory_id and o.version = r.memory_version
   ), act as (
     select distinct r.act, r.conclusion, r.method, r.supports, r.at, r.is_first from rest r
@@ -246,9 +246,9 @@ begin
   end if;
   if p_memory is not null then
     select array_agg(v.memory_id), array_agg(v.version) into v_ids, v_versions
-      from memdb.memory_version v where v.tenant_id = p_tenant and v.memory_id = p_memory;
+      from memdb.shown_memory_version v where v.tenant_id = p_tenant and v.memory_id = p_memory;
   else
-    v_events := array(select r.event_id from memdb.event r
+    v_events := array(select r.event_id from memdb.shown_event r
                        where r.tenant_id = p_tenant and r.session_id = memdb._session_named(p_tenant, p_session, p_namespace));
     select array_agg(w.memory_id), array_agg(w.version) into v_ids, v_versions
       from memdb._made_below(p_tenant, v_events, p_max_depth) w;
@@ -282,10 +282,10 @@ begin
     v_wave := array(
       select distinct d.memory_id
         from memdb._steps_down(p_tenant, v_wave, '{derived_from}', 'infinity') d
-        join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = d.memory_id
+        join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = d.memory_id
        where d.memory_id <> all (v_met) and (v_namespaces is null or m.namespace_id = any (v_namespaces)));
   end loop;
-  return query select m.memory_id, m.version from memdb.memory m where m.tenant_id = p_tenant and m.memory_id = any (v_met);
+  return query select m.memory_id, m.version from memdb.shown_memory m where m.tenant_id = p_tenant and m.memory_id = any (v_met);
 end $$;
 comment on function memdb._made_below (integer, bigint[], integer) is 'The memory versions that rest on some events at any distance, as ids.';
 

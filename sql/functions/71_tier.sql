@@ -44,8 +44,8 @@ begin
   if p_memory_ids is null or cardinality(p_memory_ids) > 10000 then
     perform memdb._raise('MD001', 'give at most 10,000 memories', jsonb_build_object('field', 'memory_ids'), 'Pass an array of ids.');
   end if;
-  v_found := array(select m.memory_id from memdb.memory m
-                    where m.tenant_id = p_tenant and m.memory_id = any (p_memory_ids) and m.erasure_id is null
+  v_found := array(select m.memory_id from memdb.shown_memory m
+                    where m.tenant_id = p_tenant and m.memory_id = any (p_memory_ids)
                       and (v_namespaces is null or m.namespace_id = any (v_namespaces))
                     order by m.memory_id for no key update);
   select i.id into v_missing from unnest(p_memory_ids) i (id) where i.id is null or i.id <> all (v_found) limit 1;
@@ -204,7 +204,7 @@ begin
   return query
     with life as materialized (
       select n.namespace_id, memdb._life(p_tenant, n.namespace_id) as life
-        from (select distinct m.namespace_id from memdb.memory m
+        from (select distinct m.namespace_id from memdb.shown_memory m
                where m.tenant_id = p_tenant and m.memory_id = any (p_memory_ids)) n)
     select m.memory_id, m.tier, m.is_pinned,
            memdb._strength(m.importance, least(m.confidence, m.trust), m.use_count,
@@ -213,12 +213,12 @@ begin
            case when m.tier <> 'archive' then
              coalesce(l.life -> 'fade_below' ->> m.type, l.life -> 'fade_below' ->> m.tier)::double precision end,
            h.days, m.is_isolated, m.use_count, m.last_used_at, m.fades_at
-      from memdb.memory m
+      from memdb.shown_memory m
       join life l on l.namespace_id = m.namespace_id
       -- An archived memory goes on fading as a long-term one.
       cross join lateral (select memdb._half_life_days(
         l.life, m.type, case when m.tier = 'archive' then 'long_term' else m.tier end, m.is_isolated)) h (days)
-     where m.tenant_id = p_tenant and m.memory_id = any (p_memory_ids) and m.erasure_id is null
+     where m.tenant_id = p_tenant and m.memory_id = any (p_memory_ids)
        and (v_namespaces is null or m.namespace_id = any (v_namespaces))
      order by m.memory_id;
 end $$;

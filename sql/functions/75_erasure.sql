@@ -1,12 +1,17 @@
--- Forgetting, first half: what a request means, all of it, and hiding it.
+-- Forgetting, first half: what a request means, all of it.
 --
 --   75 erasure   which events and memories a request names, and what rests on nothing else
+--   75 late      what others record while that list is made
 --   75 survivor  what has other support: it stays, and loses what was forgotten
---   76 erase     deleting, batch by batch
+--   76 erase     hiding and deleting, batch by batch
 --   76 forget    the functions people call: dry run, receipt, legal holds, proof
 --
--- In place of flags all over the store there is one list, erasure_item. The rows on it, and
--- memory.erasure_id, hide from every read what is still to be deleted.
+-- There is one list, erasure_item. From the moment it is committed nobody reads what is on it (04_shown,
+-- row security, _is_recallable), though not a row of that was touched yet. Lines of the list:
+--   event            goes
+--   memory           goes; with `stays`: is to lose reasons or versions, and is hidden until it has
+--   version          goes, or with `stays` has support of its own; wave 0 was named, others rest on what was
+--   session, entity  go if nothing of them is left
 
 -- _erasure_hash: an id or a name as a receipt keeps it: SHA-256 with the receipt's salt, first 16 bytes.
 create or replace function memdb._erasure_hash (p_salt bytea, p_subject text, p_value text)
@@ -119,8 +124,8 @@ comment on function memdb._list_named (integer, bigint, jsonb) is 'Put on the li
 -- _list_quoted: put on the list the events that only memories named by the request quote.
 --
 -- Where memories were named, their words stand in those events too, and would become memories again.
--- Not the words of another user.
-create or replace function memdb._list_quoted (p_tenant integer, p_receipt bigint, p_target jsonb)
+-- Not the words of another user. p_after: only for reasons recorded later than that one.
+create or replace function memdb._list_quoted (p_tenant integer, p_receipt bigint, p_target jsonb, p_after bigint default 0)
   returns void
   language plpgsql volatile
 as $$
@@ -139,7 +144,7 @@ begin
       join memdb.event e on e.tenant_id = p_tenant and e.event_id = p.event_id
       join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = i.subject_id
      where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and i.wave = 0
-       and (e.user_id is null or e.user_id = m.user_id)
+       and j.justification_id > p_after and (e.user_id is null or e.user_id = m.user_id)
        and memdb._is_meant(null, null, v_agent, v_sessions, v_namespaces, v_from, v_to,
            e.namespace_id, e.session_id, e.user_id, e.agent_id, e.occurred_at)
        and not exists (
@@ -151,7 +156,7 @@ begin
                                and d.version = k.version))
     on conflict do nothing;
 end $$;
-comment on function memdb._list_quoted (integer, bigint, jsonb) is 'Put on the list the events that only memories named by the request quote.';
+comment on function memdb._list_quoted (integer, bigint, jsonb, bigint) is 'Put on the list the events that only memories named by the request quote.';
 
 -- _list_derived: put on the list every version that some reason ties to what is on it, wave by wave.
 --
@@ -215,6 +220,32 @@ as $$
 $$;
 comment on function memdb._is_firm (integer, bigint, integer) is 'Whether a version has a reason none of whose premises is to be forgotten.';
 
+-- _spare_above: mark the derived versions that have support through some that were spared, and what these support.
+create or replace function memdb._spare_above (p_tenant integer, p_receipt bigint, p_ids bigint[], p_versions integer[])
+  returns void
+  language plpgsql volatile
+as $$
+declare
+  v_ids      bigint[] := p_ids;
+  v_versions integer[] := p_versions;
+begin
+  while v_ids is not null loop
+    with next as materialized (
+      select distinct j.memory_id, j.version
+        from unnest(v_ids, v_versions) w (memory_id, version)
+        join memdb.premise p on p.tenant_id = p_tenant and p.memory_id = w.memory_id and p.memory_version = w.version
+        join memdb.justification j on j.tenant_id = p_tenant and j.justification_id = p.justification_id
+    ), spared as (
+      update memdb.erasure_item i set stays = true
+        from next n
+       where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and i.subject_id = n.memory_id
+         and i.version = n.version and i.wave > 0 and not i.stays and memdb._is_firm(p_tenant, i.subject_id, i.version)
+      returning i.subject_id, i.version)
+    select array_agg(s.subject_id), array_agg(s.version) into v_ids, v_versions from spared s;
+  end loop;
+end $$;
+comment on function memdb._spare_above (integer, bigint, bigint[], integer[]) is 'Mark the derived versions that have support through some that were spared, and what these support.';
+
 -- _spare_supported: mark the derived versions that have a reason outside of what is to be forgotten.
 --
 -- From the ground up: a version is spared for a reason that rests on nothing listed, or on what was
@@ -233,38 +264,45 @@ begin
        and memdb._is_firm(p_tenant, i.subject_id, i.version)
     returning i.subject_id, i.version)
   select array_agg(s.subject_id), array_agg(s.version) into v_ids, v_versions from spared s;
-  while v_ids is not null loop
-    with next as materialized (
-      select distinct j.memory_id, j.version
-        from unnest(v_ids, v_versions) w (memory_id, version)
-        join memdb.premise p on p.tenant_id = p_tenant and p.memory_id = w.memory_id and p.memory_version = w.version
-        join memdb.justification j on j.tenant_id = p_tenant and j.justification_id = p.justification_id
-    ), spared as (
-      update memdb.erasure_item i set stays = true
-        from next n
-       where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and i.subject_id = n.memory_id
-         and i.version = n.version and i.wave > 0 and not i.stays and memdb._is_firm(p_tenant, i.subject_id, i.version)
-      returning i.subject_id, i.version)
-    select array_agg(s.subject_id), array_agg(s.version) into v_ids, v_versions from spared s;
-  end loop;
+  perform memdb._spare_above(p_tenant, p_receipt, v_ids, v_versions);
 end $$;
 comment on function memdb._spare_supported (integer, bigint) is 'Mark the derived versions that have a reason outside of what is to be forgotten.';
 
--- _list_rest: put on the list the sessions and entities that may have nothing left, and whole memories.
+-- _list_whole: put on the list each memory with a version that goes, or stays and loses a reason.
 --
--- A memory all of whose versions are listed is listed as one, in their place.
+-- In the place of its versions where none of them is left, and as what stays otherwise. Versions that
+-- turned out to lose nothing are taken off. p_memory_ids: only these; null = all of the list.
+create or replace function memdb._list_whole (p_tenant integer, p_receipt bigint, p_memory_ids bigint[] default null)
+  returns void
+  language plpgsql volatile
+as $$
+begin
+  delete from memdb.erasure_item i
+   where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and i.stays
+     and (p_memory_ids is null or i.subject_id = any (p_memory_ids))
+     and not exists (
+       select from memdb.justification j
+        where j.tenant_id = p_tenant and j.memory_id = i.subject_id and j.version = i.version
+          and memdb._is_broken(p_tenant, j.justification_id));
+  delete from memdb.erasure_item i
+   where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'memory' and i.subject_id = any (p_memory_ids);
+  insert into memdb.erasure_item (tenant_id, subject, subject_id, receipt_id, stays)
+    select p_tenant, 'memory', i.subject_id, p_receipt, count(*) filter (where not i.stays)
+             < (select count(*) from memdb.memory_version v where v.tenant_id = p_tenant and v.memory_id = i.subject_id)
+      from memdb.erasure_item i
+     where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version'
+       and (p_memory_ids is null or i.subject_id = any (p_memory_ids))
+     group by i.subject_id
+    on conflict do nothing;
+end $$;
+comment on function memdb._list_whole (integer, bigint, bigint[]) is 'Put on the list each memory with a version that goes, or stays and loses a reason.';
+
+-- _list_rest: put on the list the sessions and entities that may have nothing left.
 create or replace function memdb._list_rest (p_tenant integer, p_receipt bigint, p_target jsonb)
   returns void
   language plpgsql volatile
 as $$
 begin
-  insert into memdb.erasure_item (tenant_id, subject, subject_id, receipt_id)
-    select p_tenant, 'memory', i.subject_id, p_receipt
-      from memdb.erasure_item i
-     where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and not i.stays
-     group by i.subject_id
-    having count(*) = (select count(*) from memdb.memory_version v where v.tenant_id = p_tenant and v.memory_id = i.subject_id)
-    on conflict do nothing;
   insert into memdb.erasure_item (tenant_id, subject, subject_id, receipt_id)
     select distinct p_tenant, 'session', e.session_id, p_receipt
       from memdb.erasure_item i
@@ -287,7 +325,7 @@ begin
     select p_tenant, 'entity', e.value::bigint, p_receipt from jsonb_array_elements_text(p_target -> 'entities') e
     on conflict do nothing;
 end $$;
-comment on function memdb._list_rest (integer, bigint, jsonb) is 'Put on the list the sessions and entities that may have nothing left, and whole memories.';
+comment on function memdb._list_rest (integer, bigint, jsonb) is 'Put on the list the sessions and entities that may have nothing left.';
 
 -- _list_erasure: put on the list all that a request to forget means.
 --
@@ -303,51 +341,8 @@ begin
   analyze memdb.erasure_item;
   perform memdb._spare_supported(p_tenant, p_receipt);
   perform memdb._list_quoted(p_tenant, p_receipt, p_target);
+  perform memdb._list_whole(p_tenant, p_receipt);
   perform memdb._list_rest(p_tenant, p_receipt, p_target);
   analyze memdb.erasure_item;
 end $$;
 comment on function memdb._list_erasure (integer, bigint, jsonb) is 'Put on the list all that a request to forget means.';
-
--- _last_reason: the last justification anybody may have recorded by now; later ones have higher numbers.
---
--- Nobody records at the moment it looks: for an instant it holds the truth lock alone. Taken in a
--- block that fails, the lock is let go again at once.
-create or replace function memdb._last_reason (p_tenant integer)
-  returns bigint
-  language plpgsql volatile
-as $$
-declare
-  v_last bigint;
-begin
-  begin
-    perform memdb._lock_truth(p_tenant, true);
-    select s.last_value into v_last from memdb.justification_justification_id_seq s;
-    raise exception using errcode = 'MDDRY', message = 'the lock is let go';
-  exception when sqlstate 'MDDRY' then
-    return v_last;
-  end;
-end $$;
-comment on function memdb._last_reason (integer) is 'The last justification anybody may have recorded by now; later ones have higher numbers.';
-
--- _is_list_late: whether something was recorded since that ties to what is listed, so that the list is to be made anew.
---
--- p_last and p_since are _last_reason and the time when the list was begun. The caller holds the truth lock.
-create or replace function memdb._is_list_late (p_tenant integer, p_last bigint, p_since timestamptz)
-  returns boolean
-  language sql stable
-as $$
-  select exists (
-    select from memdb.justification j
-      join memdb.premise p on p.tenant_id = p_tenant and p.justification_id = j.justification_id
-      join memdb.erasure_item i
-        on i.tenant_id = p_tenant
-       and (i.subject, i.subject_id) in (('version', j.memory_id), ('version', p.memory_id), ('event', p.event_id))
-     where j.tenant_id = p_tenant and j.justification_id > p_last)
-    or exists (
-    select from memdb.premise p
-      join memdb.erasure_item i
-        on i.tenant_id = p_tenant
-       and (i.subject, i.subject_id) in (('version', p.conclusion_id), ('version', p.memory_id), ('event', p.event_id))
-     where p.tenant_id = p_tenant and p.added_at >= p_since);
-$$;
-comment on function memdb._is_list_late (integer, bigint, timestamptz) is 'Whether something was recorded since that ties to what is listed, so that the list is to be made anew.';

@@ -262,47 +262,78 @@ begin
 end $$;
 comment on function memdb._support_anew (integer, bigint[], timestamptz) is 'Let memories that lost the reason they stood on stand on another, or fall.';
 
--- _loosen_survivors: part what stays from what is to be forgotten; counts the rows deleted by table.
+-- _part_survivors: take from some memories that stay the reasons that are to be forgotten; counts the rows deleted by table.
 --
--- In the call that hides the rest, under the truth lock: from then on nothing that can be seen rests
--- on what cannot.
-create or replace function memdb._loosen_survivors (p_tenant integer, p_receipt bigint, p_now timestamptz)
+-- Under the truth lock. What loses nothing but reasons is done with, and shown again. Where a version goes as
+-- well (_shed_versions), wave -1 remembers that the first source of one that stays was forgotten.
+create or replace function memdb._part_survivors (p_tenant integer, p_receipt bigint, p_ids bigint[], p_now timestamptz)
   returns jsonb
   language plpgsql volatile
 as $$
 declare
-  v_counts   jsonb;
-  v_reasons  bigint[];
-  v_bare     bigint[];
-  v_home     record;
-  v_gone     record;
+  v_counts  jsonb;
+  v_split   bigint[];
+  v_reasons bigint[];
+  v_bare    bigint[];
+  v_home    record;
 begin
-  select array_agg(b.justification_id), array_agg(b.memory_id) filter (where b.supports) into v_reasons, v_bare
+  select coalesce(array_agg(distinct i.subject_id), '{}') into v_split from memdb.erasure_item i
+   where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and i.subject_id = any (p_ids) and not i.stays;
+  select coalesce(array_agg(b.justification_id), '{}'), coalesce(array_agg(b.memory_id) filter (where b.supports), '{}')
+    into v_reasons, v_bare
     from (select j.* from memdb.erasure_item i
             join memdb.justification j on j.tenant_id = p_tenant and j.memory_id = i.subject_id and j.version = i.version
-           where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and i.stays) b
+           where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and i.subject_id = any (p_ids)
+             and i.stays) b
    where memdb._is_broken(p_tenant, b.justification_id);
-  select coalesce(array_agg(i.subject_id), '{}') as ids, coalesce(array_agg(i.version), '{}') as versions into v_home
-    from memdb.erasure_item i
-    join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = i.subject_id and v.version = i.version
-   where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and i.stays
+  update memdb.erasure_item i set wave = -1
+   where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and i.subject_id = any (p_ids) and i.stays
      and (select min(j.justification_id) from memdb.justification j
            where j.tenant_id = p_tenant and j.memory_id = i.subject_id and j.version = i.version) = any (v_reasons);
-  v_counts := memdb._delete_reasons(p_tenant, coalesce(v_reasons, '{}'));
-  select coalesce(array_agg(i.subject_id), '{}') as ids, coalesce(array_agg(i.version), '{}') as versions into v_gone
+  v_counts := memdb._delete_reasons(p_tenant, v_reasons);
+  select coalesce(array_agg(i.subject_id), '{}') as ids, coalesce(array_agg(i.version), '{}') as versions into v_home
     from memdb.erasure_item i
-   where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and not i.stays
-     and not exists (select from memdb.erasure_item m where m.tenant_id = p_tenant and m.subject = 'memory' and m.subject_id = i.subject_id);
-  v_counts := memdb._add_counts(v_counts, memdb._delete_versions(p_tenant, v_gone.ids, v_gone.versions));
-  v_bare := v_bare || memdb._fall_back(p_tenant, v_gone.ids);
+   where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and i.subject_id = any (p_ids)
+     and i.wave = -1 and i.subject_id <> all (v_split);
+  perform memdb._rehome(p_tenant, v_home.ids, v_home.versions);
+  perform memdb._support_anew(p_tenant, v_bare, p_now);
+  delete from memdb.erasure_item i
+   where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject in ('version', 'memory') and i.subject_id = any (p_ids)
+     and i.subject_id <> all (v_split);
+  return v_counts;
+end $$;
+comment on function memdb._part_survivors (integer, bigint, bigint[], timestamptz) is 'Take from some memories that stay the reasons that are to be forgotten; counts the rows deleted by table.';
+
+-- _shed_versions: delete the versions that go of some memories that stay; counts the rows by table.
+--
+-- Under the truth lock, when no reason that stays rests on any of these versions any more.
+create or replace function memdb._shed_versions (p_tenant integer, p_receipt bigint, p_ids bigint[], p_now timestamptz)
+  returns jsonb
+  language plpgsql volatile
+as $$
+declare
+  v_counts jsonb;
+  v_back   bigint[];
+  v_home   record;
+  v_gone   record;
+begin
+  select coalesce(array_agg(i.subject_id) filter (where not i.stays), '{}') as ids,
+         coalesce(array_agg(i.version) filter (where not i.stays), '{}') as versions into v_gone
+    from memdb.erasure_item i
+   where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and i.subject_id = any (p_ids);
+  select coalesce(array_agg(i.subject_id), '{}') as ids, coalesce(array_agg(i.version), '{}') as versions into v_home
+    from memdb.erasure_item i
+   where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and i.subject_id = any (p_ids) and i.wave = -1;
+  v_counts := memdb._delete_versions(p_tenant, v_gone.ids, v_gone.versions);
+  v_back := memdb._fall_back(p_tenant, p_ids);
   -- Running summaries and profiles say what an earlier version said, until they are written anew.
   update memdb.summary s set due_at = coalesce(s.due_at, p_now), reason = coalesce(s.reason, 'stale')
    where s.tenant_id = p_tenant and s.memory_id = any (v_gone.ids);
   update memdb.profile p set due_at = coalesce(p.due_at, p_now) where p.tenant_id = p_tenant and p.memory_id = any (v_gone.ids);
   perform memdb._rehome(p_tenant, v_home.ids, v_home.versions);
-  perform memdb._support_anew(p_tenant, coalesce(v_bare, '{}'), p_now);
-  -- The list goes on with whole things only.
-  delete from memdb.erasure_item i where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version';
+  perform memdb._support_anew(p_tenant, v_back, p_now);
+  delete from memdb.erasure_item i
+   where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject in ('version', 'memory') and i.subject_id = any (p_ids);
   return v_counts;
 end $$;
-comment on function memdb._loosen_survivors (integer, bigint, timestamptz) is 'Part what stays from what is to be forgotten; counts the rows deleted by table.';
+comment on function memdb._shed_versions (integer, bigint, bigint[], timestamptz) is 'Delete the versions that go of some memories that stay; counts the rows by table.';

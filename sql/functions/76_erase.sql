@@ -1,41 +1,69 @@
--- Forgetting, second half: deleting what is listed and hidden, batch by batch.
+-- Forgetting, second half: hiding and deleting what is listed, batch by batch.
 --
 -- Each call does one bounded step and its transaction ends: nobody waits for longer than that, and
 -- after a crash the next call goes on where the last commit was. The phases of an erasure:
---   recall   what the log of recalls says of it      audit    what the audit and kept answers say of it
+--   part     memories that stay lose reasons           shed     and versions: under the truth lock alone
+--   hide     memories that go lose status and names    work     no worker makes anything of events that go
+--   recall   what the log of recalls says of it        audit    what the audit and kept answers say of it
 --   spelling names that only it uses
 --   before   keyword statistics brought up to date
---   memory   memories with all that hangs on them    event    events, tombstones for their keys
---   session  sessions that have nothing left         entity   entities nobody mentions any more
---   after    words taken out of the statistics       tenant   where all of it was to be forgotten
+--   memory   memories with all that hangs on them      event    events, tombstones for their keys
+--   session  sessions that have nothing left           entity   entities nobody mentions any more
+--   after    words taken out of the statistics         tenant   where all of it was to be forgotten
 
--- _hide_erasure: take what is listed out of every read, at once.
+-- _hide_memories: mark some memories as going, so that a look at the row tells.
 --
 -- Identity goes too: the same fact told again is a new memory, and no key leads to the old one.
--- Work that waits for it (extraction, vectors, thinking again) ends here, so that no worker makes
--- anything new of it.
-create or replace function memdb._hide_erasure (p_tenant integer, p_receipt bigint, p_target jsonb, p_now timestamptz)
+-- Work that waits for it (vectors, thinking again) ends here, so that no worker makes anything new of it.
+create or replace function memdb._hide_memories (p_tenant integer, p_receipt bigint, p_ids bigint[], p_now timestamptz)
   returns jsonb
   language plpgsql volatile
 as $$
 declare
   v_counts jsonb := '{}';
   v_rows   bigint;
-  v_ids    bigint[] := array(select i.subject_id from memdb.erasure_item i
-                              where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'memory');
 begin
   update memdb.memory m
      set erasure_id = p_receipt, external_id = null, content_hash = int8send(m.memory_id), status = 'retracted', fades_at = null
-   where m.tenant_id = p_tenant and m.memory_id = any (v_ids);
-  -- Nor does what was found before come back.
-  delete from memdb.recall_cache c where c.tenant_id = p_tenant;
-  insert into memdb.scope_write (tenant_id, namespace_id, xid) values (p_tenant, 0, pg_current_xact_id()) on conflict do nothing;
-  delete from memdb.embedding_queue q where q.tenant_id = p_tenant and q.memory_id = any (v_ids);
+   where m.tenant_id = p_tenant and m.memory_id = any (p_ids);
+  delete from memdb.embedding_queue q where q.tenant_id = p_tenant and q.memory_id = any (p_ids);
   get diagnostics v_rows = row_count;
   v_counts := memdb._add_count(v_counts, 'embedding_queue', v_rows);
-  delete from memdb.rederivation d where d.tenant_id = p_tenant and d.memory_id = any (v_ids);
+  delete from memdb.rederivation d where d.tenant_id = p_tenant and d.memory_id = any (p_ids);
   get diagnostics v_rows = row_count;
   v_counts := memdb._add_count(v_counts, 'rederivation', v_rows);
+  update memdb.profile p set memory_id = null, due_at = coalesce(p.due_at, p_now)
+   where p.tenant_id = p_tenant and p.memory_id = any (p_ids);
+  update memdb.summary s set memory_id = null, due_at = coalesce(s.due_at, p_now), reason = coalesce(s.reason, 'stale')
+   where s.tenant_id = p_tenant and s.memory_id = any (p_ids);
+  delete from memdb.erasure_item i
+   where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and i.subject_id = any (p_ids);
+  return v_counts;
+end $$;
+comment on function memdb._hide_memories (integer, bigint, bigint[], timestamptz) is 'Mark some memories as going, so that a look at the row tells.';
+
+-- _end_work: let no worker take some events any more, nor finish what it has of them.
+create or replace function memdb._end_work (p_tenant integer, p_ids bigint[])
+  returns void
+  language sql volatile
+begin atomic
+  update memdb.extraction x
+     set state = 'done', finished_at = '-infinity', worker = null, leased_until = null, error = null, raw_output = null
+   where x.tenant_id = p_tenant and x.event_id = any (p_ids) and x.state <> 'done';
+end;
+comment on function memdb._end_work (integer, bigint[]) is 'Let no worker take some events any more, nor finish what it has of them.';
+
+-- _forget_answers: forget what was kept about a target as a whole: cached recalls, the summary and profile of a user.
+create or replace function memdb._forget_answers (p_tenant integer, p_target jsonb)
+  returns jsonb
+  language plpgsql volatile
+as $$
+declare
+  v_counts jsonb := '{}';
+  v_rows   bigint;
+begin
+  delete from memdb.recall_cache c where c.tenant_id = p_tenant;
+  insert into memdb.scope_write (tenant_id, namespace_id, xid) values (p_tenant, 0, pg_current_xact_id()) on conflict do nothing;
   delete from memdb.summary s
    where s.tenant_id = p_tenant and s.user_id = p_target ->> 'user' and not p_target ?| array['types', 'kinds', 'from', 'to', 'agent',
            'sessions', 'entities', 'event_ids', 'memory_ids']
@@ -47,31 +75,29 @@ begin
            'sessions', 'entities', 'event_ids', 'memory_ids']
      and (p_target -> 'namespaces' is null or p_target -> 'namespaces' @> to_jsonb(p.namespace_id));
   get diagnostics v_rows = row_count;
-  v_counts := memdb._add_count(v_counts, 'profile', v_rows);
-  update memdb.profile p set memory_id = null, due_at = coalesce(p.due_at, p_now)
-   where p.tenant_id = p_tenant and p.memory_id = any (v_ids);
-  update memdb.summary s set memory_id = null, due_at = coalesce(s.due_at, p_now), reason = coalesce(s.reason, 'stale')
-   where s.tenant_id = p_tenant and s.memory_id = any (v_ids);
-  update memdb.extraction x
-     set state = 'done', finished_at = '-infinity', worker = null, leased_until = null, error = null, raw_output = null
-    from memdb.erasure_item i
-   where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'event'
-     and x.tenant_id = p_tenant and x.event_id = i.subject_id and x.state <> 'done';
-  return v_counts;
+  return memdb._add_count(v_counts, 'profile', v_rows);
 end $$;
-comment on function memdb._hide_erasure (integer, bigint, jsonb, timestamptz) is 'Take what is listed out of every read, at once.';
+comment on function memdb._forget_answers (integer, jsonb) is 'Forget what was kept about a target as a whole: cached recalls, the summary and profile of a user.';
 
--- _take_items: the next things of a kind on the list of an erasure.
-create or replace function memdb._take_items (p_tenant integer, p_receipt bigint, p_subject text, p_limit integer, p_after bigint default 0)
+-- _take_items: the next things of a kind on the list of an erasure: those that go, or those that stay.
+create or replace function memdb._take_items (
+  p_tenant  integer,
+  p_receipt bigint,
+  p_subject text,
+  p_limit   integer,
+  p_after   bigint  default 0,
+  p_stays   boolean default false
+)
   returns bigint[]
   language sql volatile
 begin atomic
   select coalesce(array_agg(w.subject_id order by w.subject_id), '{}')
     from (select i.subject_id from memdb.erasure_item i
            where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = p_subject and i.subject_id > p_after
+             and i.stays = p_stays
            order by i.subject_id limit p_limit) w;
 end;
-comment on function memdb._take_items (integer, bigint, text, integer, bigint) is 'The next things of a kind on the list of an erasure.';
+comment on function memdb._take_items (integer, bigint, text, integer, bigint, boolean) is 'The next things of a kind on the list of an erasure: those that go, or those that stay.';
 
 -- _strike_items: take things off the list that are done with; ids of those that do not stay go into the receipt as hashes.
 create or replace function memdb._strike_items (p_tenant integer, p_receipt bigint, p_subject text, p_ids bigint[], p_stay bigint[])

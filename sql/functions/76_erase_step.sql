@@ -179,9 +179,44 @@ create or replace function memdb._next_phase (p_phase text)
   language sql immutable parallel safe
 begin atomic
   select w.phases[array_position(w.phases, p_phase) + 1]
-    from (select array['recall', 'audit', 'spelling', 'before', 'memory', 'event', 'session', 'entity', 'after', 'tenant'] as phases) w;
+    from (select array['part', 'shed', 'hide', 'work', 'recall', 'audit', 'spelling', 'before', 'memory', 'event', 'session', 'entity', 'after', 'tenant'] as phases) w;
 end;
 comment on function memdb._next_phase (text) is 'The phase of an erasure after another one; null after the last.';
+
+-- _hide_step: one bounded batch of an erasure, in one of the phases before anything is deleted.
+--
+-- Most events have no work left: ten times as many are looked at.
+create or replace function memdb._hide_step (
+  p_receipt memdb.erasure_receipt,
+  p_limit   integer,
+  p_now     timestamptz,
+  out is_over boolean,
+  out place   bigint,
+  out counts  jsonb
+)
+  language plpgsql volatile
+as $$
+declare
+  v_tenant integer := (p_receipt).tenant_id;
+  v_id     bigint := (p_receipt).receipt_id;
+  v_phase  text := (p_receipt).phase;
+  v_most   integer := case v_phase when 'work' then 10 * p_limit else p_limit end;
+  v_ids    bigint[] := memdb._take_items(v_tenant, v_id, case v_phase when 'work' then 'event' else 'memory' end, v_most,
+    (p_receipt).place, v_phase in ('part', 'shed'));
+begin
+  is_over := cardinality(v_ids) < v_most;
+  place := case when is_over then 0 else v_ids[v_most] end;
+  counts := '{}';
+  if v_phase = 'work' then
+    perform memdb._end_work(v_tenant, v_ids);
+  elsif v_ids <> '{}' then
+    counts := case v_phase
+      when 'part' then memdb._part_survivors(v_tenant, v_id, v_ids, p_now)
+      when 'shed' then memdb._shed_versions(v_tenant, v_id, v_ids, p_now)
+      else memdb._hide_memories(v_tenant, v_id, v_ids, p_now) end;
+  end if;
+end $$;
+comment on function memdb._hide_step (memdb.erasure_receipt, integer, timestamptz) is 'One bounded batch of an erasure, in one of the phases before anything is deleted.';
 
 -- _erase_step: one bounded batch of an erasure, in the phase it is in.
 --
@@ -204,7 +239,9 @@ declare
 begin
   counts := '{}';
   place := 0;
-  if v_phase = 'recall' then
+  if v_phase in ('part', 'shed', 'hide', 'work') then
+    select h.is_over, h.place, h.counts into is_over, place, counts from memdb._hide_step(p_receipt, p_limit, p_now) h;
+  elsif v_phase = 'recall' then
     select e.last, e.counts into place, counts
       from memdb._erase_recalls(v_tenant, v_id, (p_receipt).target, (p_receipt).place, p_limit) e;
     is_over := place is null;
@@ -253,16 +290,42 @@ as $$
   select count(*) + (select count(*) from memdb.erasure_receipt r
                       where r.tenant_id = p_tenant and r.state = 'erasing' and (p_receipt is null or r.receipt_id = p_receipt))
     from memdb.erasure_item i
-   where i.tenant_id = p_tenant and (p_receipt is null or i.receipt_id = p_receipt);
+   where i.tenant_id = p_tenant and (p_receipt is null or i.receipt_id = p_receipt) and i.subject <> 'version';
 $$;
 comment on function memdb._count_listed (integer, bigint) is 'How many things erasures of a tenant have still to delete; 1 where only phases are left.';
+
+-- _advance_erasure: go on with an erasure until a batch is full, or up to a phase; the receipt as it is to be then.
+create or replace function memdb._advance_erasure (
+  p_receipt memdb.erasure_receipt,
+  p_limit   integer,
+  p_now     timestamptz,
+  p_until   text default null
+)
+  returns memdb.erasure_receipt
+  language plpgsql volatile
+as $$
+declare
+  v_step record;
+begin
+  while p_receipt.phase is distinct from p_until loop
+    v_step := memdb._erase_step(p_receipt, p_limit, p_now);
+    p_receipt.counts := memdb._add_counts(p_receipt.counts, v_step.counts);
+    p_receipt.place := v_step.place;
+    exit when not v_step.is_over;
+    p_receipt.phase := memdb._next_phase(p_receipt.phase);
+    p_receipt.place := 0;
+  end loop;
+  return p_receipt;
+end $$;
+comment on function memdb._advance_erasure (memdb.erasure_receipt, integer, timestamptz, text) is 'Go on with an erasure until a batch is full, or up to a phase; the receipt as it is to be then.';
 
 -- continue_erasures: delete the next bounded batch of what was forgotten and is hidden already.
 --
 -- p_limit: at most so many memories, events and so on, 1 to 10,000. The oldest erasure of the tenant,
 -- or the one of p_receipt; what another call works on is passed over. Call it, each time in a transaction
 -- of its own, until it returns 0: how many things are left, and 1 more for each erasure that is not done.
--- Holds the truth lock shared: recording goes on, corrections wait for one batch. Operators only.
+-- First what stays is parted from what goes: the tenant's writers wait for such a batch; then the truth lock
+-- is held shared: recording goes on, corrections wait for one batch. Operators only.
 -- Raises MD001, MD207 where a legal hold was set meanwhile, MD301, MD303; 40001 where something new was
 -- hung on what is deleted at this very moment. Cost: grows with p_limit; about a millisecond a memory.
 create or replace function memdb.continue_erasures (
@@ -278,8 +341,8 @@ create or replace function memdb.continue_erasures (
 as $$
 declare
   v_receipt memdb.erasure_receipt;
-  v_step    record;
   v_now     timestamptz;
+  v_parts   boolean;
 begin
   perform memdb._authorize(p_tenant, true);
   perform memdb._require_operator();
@@ -290,19 +353,16 @@ begin
   if not found then
     return memdb._count_listed(p_tenant, p_receipt);
   end if;
-  perform memdb._lock_truth(p_tenant, false);
+  v_parts := v_receipt.phase in ('part', 'shed');
+  perform memdb._lock_truth(p_tenant, v_parts);
+  v_now := case when v_parts then memdb._truth_time(p_tenant) else memdb.current_time() end;
   -- The folder of the keyword statistics ("memk"): words are moved in its queue.
   perform pg_advisory_xact_lock(1835363435, p_tenant);
   perform memdb._refuse_held(p_tenant, v_receipt.receipt_id, v_receipt.target);
-  v_now := memdb.current_time();
-  loop
-    v_step := memdb._erase_step(v_receipt, p_limit, v_now);
-    v_receipt.counts := memdb._add_counts(v_receipt.counts, v_step.counts);
-    v_receipt.place := v_step.place;
-    exit when not v_step.is_over;
-    v_receipt.phase := memdb._next_phase(v_receipt.phase);
-    exit when v_receipt.phase is null;
-  end loop;
+  v_receipt := memdb._advance_erasure(v_receipt, p_limit, v_now);
+  if v_parts then
+    perform memdb._queue_fallen(p_tenant, v_now);
+  end if;
   update memdb.erasure_receipt r
      set phase = coalesce(v_receipt.phase, 'tenant'), place = v_receipt.place, counts = v_receipt.counts,
          state = case when v_receipt.phase is null then 'done' else 'erasing' end,

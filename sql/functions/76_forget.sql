@@ -228,12 +228,13 @@ comment on function memdb._count_kept (integer, bigint) is 'What an erasure foun
 -- what rests on it and on nothing else: memories, summaries, profiles, vectors, words in statistics, calls of
 -- models, the recall log, spellings of names. What has other support stays and loses that reason.
 -- p_dry_run only counts. Otherwise, when this commits, nothing of it comes back from any read; rows
--- are deleted by continue_erasures, batch by batch. Keys of forgotten events stay forgotten. p_reason is kept: put no personal data in it.
+-- are deleted by continue_erasures, batch by batch. What stays but loses a reason is hidden with it until the first
+-- of these batches have parted the two, of small erasures not at all. Keys of forgotten events stay forgotten. p_reason is kept: put no personal data in it.
 -- Returns one row: receipt_id (null in a dry run), state (dry_run, erasing), how many things are to be
 -- deleted, rows by table, and what is kept by table. Operators only. Raises MD001, MD102, MD106, MD207
--- (legal hold), MD301, MD303. Cost: reads the events and memories of the tenant once, then grows with
--- what is found, a third of a millisecond a memory; writers of the tenant wait while it is hidden,
--- a tenth of that.
+-- (legal hold), MD301, MD303; 40001 while an earlier erasure of the tenant is still hiding. Cost: reads the
+-- events and memories of the tenant once, then grows with what is found, a third of a millisecond a
+-- memory; meanwhile others record, and then wait for one batch, however much is found.
 create or replace function memdb.forget (
   p_tenant     integer,
   p_user       text        default null,
@@ -263,48 +264,96 @@ begin
 end $$;
 comment on function memdb.forget (integer, text, text, text, text, text[], text[], timestamptz, timestamptz, bigint, bigint[], bigint[], boolean, text, boolean) is 'Forget for good what belongs to a user, session, agent, namespace, type, time, entity, or what ids name.';
 
--- _forget: list, count and hide what a request means; a dry run is undone.
+-- _await_hiding: let one erasure of a tenant at a time make its list, and not before the one before it has parted what stays from what goes.
 --
--- The list is made while others record. Then they wait: if none of them touched what is listed, it
--- is hidden at once, otherwise it is made anew. Serialised by the analysis of the list, so that two
--- requests do not list one thing.
-create or replace function memdb._forget (p_tenant integer, p_target jsonb, p_reason text, p_dry_run boolean)
+-- Raises 40001 while that is not so: what stays of one may be what another names.
+create or replace function memdb._await_hiding (p_tenant integer)
+  returns void
+  language plpgsql volatile
+as $$
+begin
+  -- 1835363430 ("memf").
+  perform pg_advisory_xact_lock(1835363430, p_tenant);
+  if exists (select from memdb.erasure_receipt r
+              where r.tenant_id = p_tenant and r.state = 'erasing' and r.phase in ('part', 'shed', 'hide')) then
+    perform memdb._raise('40001', 'another erasure of this tenant is still hiding what goes', null,
+      'Call memdb.continue_erasures, or wait for the job continue_forgetting; then try again.');
+  end if;
+end $$;
+comment on function memdb._await_hiding (integer) is 'Let one erasure of a tenant at a time make its list, and not before the one before it has parted what stays from what goes.';
+
+-- _list_all: list, count and check what a request means, and what others record meanwhile until little of it is new.
+--
+-- p_seen: as _last_recorded told before; comes back as of the last look.
+create or replace function memdb._list_all (
+  p_tenant  integer,
+  p_receipt bigint,
+  p_target  jsonb,
+  p_dry_run boolean,
+  out reason bigint,
+  out event  bigint,
+  out at     timestamptz,
+  out counts jsonb,
+  out kept   jsonb
+)
+  language plpgsql volatile
+as $$
+declare
+  v_next    record;
+  v_is_late boolean;
+begin
+  if not p_dry_run then
+    select l.* into reason, event, at from memdb._last_recorded(p_tenant) l;
+  end if;
+  perform memdb._list_erasure(p_tenant, p_receipt, p_target);
+  counts := memdb._count_erasure(p_tenant, p_receipt);
+  kept := memdb._count_kept(p_tenant, p_receipt);
+  perform memdb._refuse_held(p_tenant, p_receipt, p_target);
+  for v_try in 1 .. case when p_dry_run then 0 else 5 end loop
+    v_next := memdb._last_recorded(p_tenant);
+    v_is_late := memdb._extend_list(p_tenant, p_receipt, p_target, reason, event, at);
+    reason := v_next.reason; event := v_next.event; at := v_next.at;
+    exit when not v_is_late;
+  end loop;
+end $$;
+comment on function memdb._list_all (integer, bigint, jsonb, boolean) is 'List, count and check what a request means, and what others record meanwhile until little of it is new.';
+
+-- _forget: list what a request means, which hides it; a dry run is undone.
+--
+-- The list is made while others record. Then they wait, for what they recorded last to be worked in
+-- and for one batch of parting and hiding (p_batch): a small erasure is past that when this returns.
+create or replace function memdb._forget (p_tenant integer, p_target jsonb, p_reason text, p_dry_run boolean, p_batch integer default 200)
   returns table (receipt_id bigint, state text, remaining bigint, counts jsonb, kept jsonb)
   language plpgsql volatile rows 1
 as $$
 declare
-  v_since   timestamptz := memdb.current_time();
-  v_last    bigint;
-  v_now     timestamptz;
-  v_deleted jsonb;
+  v_receipt memdb.erasure_receipt;
+  v_listed  record;
+  v_now     timestamptz := memdb.current_time();
 begin
-  v_last := case when not p_dry_run then memdb._last_reason(p_tenant) end;
+  perform memdb._await_hiding(p_tenant);
   insert into memdb.erasure_receipt as r (tenant_id, target, reason, actor, salt, requested_at)
     values (p_tenant, p_target, left(p_reason, 1000), memdb._caller(),
-            sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), v_since)
-    returning r.receipt_id into receipt_id;
-  perform memdb._list_erasure(p_tenant, receipt_id, p_target);
-  counts := memdb._count_erasure(p_tenant, receipt_id);
-  kept := memdb._count_kept(p_tenant, receipt_id);
-  if not p_dry_run then
-    v_now := memdb._begin_correction(p_tenant);
-    perform pg_advisory_xact_lock(1835363435, p_tenant);
-    if memdb._is_list_late(p_tenant, v_last, v_since) then
-      delete from memdb.erasure_item i where i.tenant_id = p_tenant and i.receipt_id = _forget.receipt_id;
-      perform memdb._list_erasure(p_tenant, receipt_id, p_target);
-      counts := memdb._count_erasure(p_tenant, receipt_id);
-      kept := memdb._count_kept(p_tenant, receipt_id);
-    end if;
-  end if;
-  perform memdb._refuse_held(p_tenant, receipt_id, p_target);
+            sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), v_now)
+    returning r.* into v_receipt;
+  receipt_id := v_receipt.receipt_id;
+  v_listed := memdb._list_all(p_tenant, receipt_id, p_target, p_dry_run);
+  counts := v_listed.counts;
+  kept := v_listed.kept;
   if p_dry_run then
     remaining := memdb._count_listed(p_tenant, receipt_id);
     raise exception using errcode = 'MDDRY', message = 'dry run';
   end if;
-  v_deleted := memdb._hide_erasure(p_tenant, receipt_id, p_target, v_now);
-  v_deleted := memdb._add_counts(v_deleted, memdb._loosen_survivors(p_tenant, receipt_id, v_now));
-  perform memdb._queue_fallen(p_tenant, v_now);
-  update memdb.erasure_receipt r set counts = v_deleted, kept = _forget.kept
+  v_now := memdb._begin_correction(p_tenant);
+  perform pg_advisory_xact_lock(1835363435, p_tenant);
+  perform memdb._extend_list(p_tenant, receipt_id, p_target, v_listed.reason, v_listed.event, v_listed.at);
+  v_receipt.counts := memdb._forget_answers(p_tenant, p_target);
+  if p_batch > 0 then
+    v_receipt := memdb._advance_erasure(v_receipt, p_batch, v_now, 'recall');
+    perform memdb._queue_fallen(p_tenant, v_now);
+  end if;
+  update memdb.erasure_receipt r
+     set counts = v_receipt.counts, phase = v_receipt.phase, place = v_receipt.place, kept = _forget.kept
    where r.tenant_id = p_tenant and r.receipt_id = _forget.receipt_id;
   state := 'erasing';
   remaining := memdb._count_listed(p_tenant, receipt_id);
@@ -314,4 +363,4 @@ exception when sqlstate 'MDDRY' then
   state := 'dry_run';
   return next;
 end $$;
-comment on function memdb._forget (integer, jsonb, text, boolean) is 'List, count and hide what a request means; a dry run is undone.';
+comment on function memdb._forget (integer, jsonb, text, boolean, integer) is 'List what a request means, which hides it; a dry run is undone.';

@@ -42,13 +42,13 @@ begin
   return query
     select v.memory_id, v.version, jsonb_build_object('memory_id', v.memory_id, 'version', v.version, 'text', v.text,
              'metadata', v.metadata, 'hash', encode(memdb._content_hash(v.text), 'hex'))
-      from (select m.memory_id from memdb.memory m
+      from (select m.memory_id from memdb.shown_memory m
              where m.tenant_id = p_tenant and m.namespace_id = v_namespace and m.occurred_at >= v_from and m.occurred_at < v_to
-               and m.tier = 'archive' and m.erasure_id is null and m.memory_id > p_after
-               and exists (select from memdb.memory_version w where w.tenant_id = p_tenant and w.memory_id = m.memory_id
+               and m.tier = 'archive' and m.memory_id > p_after
+               and exists (select from memdb.shown_memory_version w where w.tenant_id = p_tenant and w.memory_id = m.memory_id
                               and w.cold_file_id is null)
              order by m.memory_id limit p_limit) k
-      join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = k.memory_id and v.cold_file_id is null
+      join memdb.shown_memory_version v on v.tenant_id = p_tenant and v.memory_id = k.memory_id and v.cold_file_id is null
      order by v.memory_id, v.version;
 end $$;
 comment on function memdb.export_cold (integer, text, date, bigint, integer) is 'Archived versions of a namespace and month that lie in no file yet, as lines for one.';
@@ -118,9 +118,9 @@ begin
     into v_lines
     from (select v.memory_id, v.version, memdb._cold_stub(v.text, v.summary) as stub
             from jsonb_to_recordset(p_versions) r (memory_id bigint, version integer, hash text)
-            join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = r.memory_id and m.namespace_id = v_namespace
-             and m.tier = 'archive' and m.erasure_id is null
-            join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = r.memory_id and v.version = r.version
+            join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = r.memory_id and m.namespace_id = v_namespace
+             and m.tier = 'archive'
+            join memdb.shown_memory_version v on v.tenant_id = p_tenant and v.memory_id = r.memory_id and v.version = r.version
              and v.cold_file_id is null and encode(memdb._content_hash(v.text), 'hex') = r.hash
            order by v.memory_id, v.version
              for no key update of m) l;
@@ -172,7 +172,7 @@ begin
   return query
     select v.memory_id, v.version, encode(v.cold_hash, 'hex'), f.file_id, f.name, encode(f.sha256, 'hex')
       from memdb.cold_file f
-      join memdb.memory_version v on v.tenant_id = p_tenant and v.cold_file_id = f.file_id
+      join memdb.shown_memory_version v on v.tenant_id = p_tenant and v.cold_file_id = f.file_id
      where f.tenant_id = p_tenant and (p_file is null or f.file_id = p_file) and num_nonnulls(p_memory_ids, p_file) > 0
        and (p_memory_ids is null or v.memory_id = any (p_memory_ids)) and (v_scope is null or v.namespace_id = any (v_scope))
      order by v.memory_id, v.version;

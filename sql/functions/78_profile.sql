@@ -40,9 +40,9 @@ as $$
     select m.*, l.life
       from life l
       cross join lateral (
-        select m.* from memdb.memory m
+        select m.* from memdb.shown_memory m
          where m.tenant_id = p_tenant and m.namespace_id = l.namespace_id and m.user_id = p_user
-           and m.status = 'active' and m.type <> 'summary' and m.erasure_id is null
+           and m.status = 'active' and m.type <> 'summary'
          order by m.importance desc limit 2000) m
   ), line as (
     select k.*, v.text, memdb._profile_section(k.type, v.text) as section,
@@ -50,7 +50,7 @@ as $$
              extract(epoch from p_now - coalesce(k.last_used_at, k.recorded_at)) / 86400,
              memdb._half_life_days(k.life, k.type, k.tier, k.is_isolated), (k.life ->> 'use_weight')::double precision) as strength
       from known k
-      join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = k.memory_id and v.version = k.version
+      join memdb.shown_memory_version v on v.tenant_id = p_tenant and v.memory_id = k.memory_id and v.version = k.version
   ), ranked as (
     select l.*, row_number() over (partition by l.section order by l.is_pinned desc, l.strength desc, l.memory_id desc) as place
       from line l where l.section is not null)
@@ -121,7 +121,7 @@ create or replace function memdb._mark_profiles (p_tenant integer, p_limit integ
   language plpgsql volatile
 as $$
 declare
-  v_last bigint := memdb._last_reason(p_tenant);
+  v_last bigint := (memdb._last_recorded(p_tenant)).reason;
   v_mark memdb.profile_mark;
   v_to   bigint;
   v_at   timestamptz := (select t.truth_at from memdb.tenant t where t.tenant_id = p_tenant);

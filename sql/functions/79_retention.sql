@@ -30,19 +30,17 @@ begin
        where r.policy <> '{}')
     (select 'event', e.event_id, e.namespace_id, e.kind, e.recorded_at
        from rule r
-       join memdb.event e on e.tenant_id = p_tenant and e.namespace_id = r.namespace_id
+       join memdb.shown_event e on e.tenant_id = p_tenant and e.namespace_id = r.namespace_id
       where e.recorded_at < p_now - make_interval(secs => 86400 * memdb._kept_days(r.policy, 'event', e.kind))
         and (not v_is_held or not memdb._is_held(p_tenant, e.namespace_id, e.user_id))
-        and not exists (select from memdb.erasure_item i
-                         where i.tenant_id = p_tenant and i.subject = 'event' and i.subject_id = e.event_id)
       order by e.event_id
       limit p_limit)
     union all
     (select 'memory', m.memory_id, m.namespace_id, m.type, m.recorded_at
        from rule r
-       join memdb.memory m on m.tenant_id = p_tenant and m.namespace_id = r.namespace_id
+       join memdb.shown_memory m on m.tenant_id = p_tenant and m.namespace_id = r.namespace_id
       where m.recorded_at < p_now - make_interval(secs => 86400 * memdb._kept_days(r.policy, 'memory', m.type))
-        and not m.is_pinned and m.erasure_id is null
+        and not m.is_pinned
         and (not v_is_held or not memdb._is_held(p_tenant, m.namespace_id, m.user_id))
       order by m.memory_id
       limit p_limit);

@@ -119,9 +119,9 @@ begin atomic
     select from jsonb_path_query(p_answer, 'strict $.** ? (@.label.type() == "string" && @.properties.type() == "object")') n (node)
      where (n.node -> 'properties' -> 'tenant_id') is distinct from to_jsonb(p_tenant)
         or not case n.node ->> 'label'
-             when 'Event' then exists (select from memdb.event e
+             when 'Event' then exists (select from memdb.shown_event e
                where e.tenant_id = p_tenant and e.event_id = (n.node -> 'properties' -> 'id')::bigint)
-             when 'Memory' then exists (select from memdb.memory m
+             when 'Memory' then exists (select from memdb.shown_memory m
                where m.tenant_id = p_tenant and m.memory_id = (n.node -> 'properties' -> 'id')::bigint)
              when 'Entity' then exists (select from memdb.entity e
                where e.tenant_id = p_tenant and e.entity_id = (n.node -> 'properties' -> 'id')::bigint)
@@ -156,11 +156,11 @@ begin
   return jsonb_build_object('label', p_answer -> 'label', 'id', v_id) || coalesce(case p_answer ->> 'label'
     when 'Event' then (
       select jsonb_build_object('kind', e.kind, 'speaker', e.speaker, 'occurred_at', e.occurred_at, 'text', left(e.text, 1000))
-        from memdb.event e where e.tenant_id = p_tenant and e.event_id = v_id)
+        from memdb.shown_event e where e.tenant_id = p_tenant and e.event_id = v_id)
     when 'Memory' then (
       select jsonb_build_object('type', m.type, 'status', m.status, 'version', m.version, 'text', left(v.text, 1000))
-        from memdb.memory m
-        join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
+        from memdb.shown_memory m
+        join memdb.shown_memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
        where m.tenant_id = p_tenant and m.memory_id = v_id)
     else (
       select jsonb_build_object('type', e.type, 'name', e.name)

@@ -38,9 +38,9 @@ begin
   v_ids := memdb._readable(p_tenant, p_namespaces, null);
   return query
     select s.memory_id, s.version, s.status
-      from memdb.memory m
+      from memdb.shown_memory m
       cross join lateral memdb._states_at(p_tenant, p_belief_at, p_world_at, array[m.memory_id]) s
-      join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = s.memory_id and v.version = s.version
+      join memdb.shown_memory_version v on v.tenant_id = p_tenant and v.memory_id = s.memory_id and v.version = s.version
      where m.tenant_id = p_tenant
        and (v_ids is null or m.namespace_id = any (v_ids))
        and (p_user is null or m.user_id = p_user)
@@ -133,7 +133,7 @@ begin
     perform memdb._raise('MD001', 'a page holds 1 to 1,000 memories', jsonb_build_object('field', 'limit'));
   end if;
   v_ids := memdb._readable(p_tenant, p_namespaces, null);
-  select m.occurred_at into v_after from memdb.memory m where m.tenant_id = p_tenant and m.memory_id = p_after;
+  select m.occurred_at into v_after from memdb.shown_memory m where m.tenant_id = p_tenant and m.memory_id = p_after;
   if p_after is not null and v_after is null then
     perform memdb._raise('MD103', 'the page to follow ends with a memory that is gone', jsonb_build_object('memory_id', p_after),
       'Start again from the first page.');
@@ -144,7 +144,7 @@ begin
         from memdb._list_states(p_tenant, p_namespaces, p_user, p_types, p_statuses, p_after, v_after, p_limit,
                                 p_as_of_belief, p_as_of_world) s
         join memdb.memories m on m.tenant_id = p_tenant and m.memory_id = s.memory_id
-        join memdb.memory w on w.tenant_id = p_tenant and w.memory_id = s.memory_id
+        join memdb.shown_memory w on w.tenant_id = p_tenant and w.memory_id = s.memory_id
         join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = s.memory_id and v.version = s.version
        order by w.occurred_at desc, w.memory_id desc;
     return;
@@ -152,7 +152,7 @@ begin
   return query
     select v.*
       from (select m.memory_id, m.occurred_at
-              from memdb.memory m
+              from memdb.shown_memory m
              where m.tenant_id = p_tenant
                and (v_ids is null or m.namespace_id = any (v_ids))
                and (p_user is null or m.user_id = p_user)

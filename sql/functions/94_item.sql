@@ -108,9 +108,9 @@ begin
            v.recorded_at, x.expires_at
       from unnest(p_namespaces, p_external_ids) with ordinality a (path, external_id, place)
       join memdb.namespace n on n.tenant_id = p_tenant and n.path = a.path
-      join memdb.memory m
+      join memdb.shown_memory m
         on m.tenant_id = p_tenant and m.namespace_id = n.namespace_id and m.external_id = a.external_id and m.status = 'active'
-      join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
+      join memdb.shown_memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
       left join memdb.expiry x on x.tenant_id = p_tenant and x.memory_id = m.memory_id
      where x.expires_at is null or x.expires_at > v_now
      order by a.place;
@@ -152,10 +152,10 @@ begin
   return query
     select m.memory_id, v.version, n.path, m.external_id, v.text, v.metadata, m.recorded_at, v.recorded_at, x.expires_at
       from memdb.namespace n
-      join memdb.memory m
+      join memdb.shown_memory m
         on m.tenant_id = p_tenant and m.namespace_id = n.namespace_id and m.external_id is not null and m.status = 'active'
        and (p_memory_ids is null or m.memory_id = any (p_memory_ids))
-      join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
+      join memdb.shown_memory_version v on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
       left join memdb.expiry x on x.tenant_id = p_tenant and x.memory_id = m.memory_id
      where n.tenant_id = p_tenant and memdb._lies_below(n.path, p_prefix)
        and (x.expires_at is null or x.expires_at > v_now)
@@ -203,8 +203,8 @@ begin
              where n.tenant_id = p_tenant and (p_prefix is null or n.path = p_prefix or starts_with(n.path, v_prefix))
                and memdb._labels_match(l.labels, coalesce(p_match, '[]'))
                and exists (
-                 select from memdb.memory m
-                   join memdb.memory_version v
+                 select from memdb.shown_memory m
+                   join memdb.shown_memory_version v
                      on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = m.version
                    left join memdb.expiry x on x.tenant_id = p_tenant and x.memory_id = m.memory_id
                   where m.tenant_id = p_tenant and m.namespace_id = n.namespace_id and m.external_id is not null
@@ -395,7 +395,7 @@ begin
     select e.event_id, e.sequence, e.kind, e.text, e.input, e.output, e.speaker, e.metadata, e.occurred_at
       from memdb.namespace n
       join memdb.session s on s.tenant_id = p_tenant and s.namespace_id = n.namespace_id and s.external_id = p_session
-      join memdb.event e on e.tenant_id = p_tenant and e.session_id = s.session_id
+      join memdb.shown_event e on e.tenant_id = p_tenant and e.session_id = s.session_id
      where n.tenant_id = p_tenant and n.path = p_namespace and (p_before is null or e.sequence < p_before)
        and not exists (select from memdb.belief b
                         where b.tenant_id = p_tenant and b.subject = 'event' and b.subject_id = e.event_id and b.to_at is null)

@@ -25,7 +25,7 @@ begin
   return query
     select v.*
       from (select e.event_id
-              from memdb.event e
+              from memdb.shown_event e
              where e.tenant_id = p_tenant and e.event_id > coalesce(p_after, 0)
                and (v_ids is null or e.namespace_id = any (v_ids))
              order by e.event_id
@@ -59,7 +59,7 @@ begin
   end if;
   v_ids := memdb._readable(p_tenant, p_namespaces, null);
   v_page := array(select m.memory_id
-                    from memdb.memory m
+                    from memdb.shown_memory m
                    where m.tenant_id = p_tenant and m.memory_id > coalesce(p_after, 0) and m.status = 'active'
                      and (v_ids is null or m.namespace_id = any (v_ids))
                    order by m.memory_id

@@ -24,7 +24,7 @@ grant usage on schema memdb to memdb_reader, memdb_service;
 grant select on
   memdb.schema_info, memdb.tenant, memdb.namespace, memdb.session, memdb.event, memdb.memory, memdb.memory_version,
   memdb.belief, memdb.entity, memdb.topic, memdb.embedding_model, memdb.assertion, memdb.assessment, memdb.review_item,
-  memdb.expiry, memdb.memories, memdb.memory_versions, memdb.events, memdb.entities, memdb.open_conflicts
+  memdb.expiry, memdb.shown_memory, memdb.shown_memory_version, memdb.shown_event, memdb.shown_entity, memdb.memories, memdb.memory_versions, memdb.events, memdb.entities, memdb.open_conflicts
   to memdb_reader;
 
 -- What an administrator needs beside that to look into a tenant.
