@@ -94,6 +94,7 @@ FURTHER = {
         *({"p_query": "?", "p_legs": [leg]} for leg in ("keyword", "neighbour", "graph", "fresh")),
     ],
     "build_context": [{"p_query": "?"}],
+    "expand_related": [{"p_memory_ids": "?"}],
     "list_memories": [
         {"p_as_of_belief": "now", "p_statuses": None, "p_limit": 1000},
         {"p_as_of_world": "now", "p_statuses": None, "p_limit": 1000},
@@ -114,7 +115,8 @@ def asked(people: People) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield reader.name, named
     for name, calls in FURTHER.items():
         for named in calls:
-            own = {"p_query": f"what of {word(GONE)}", "p_user": people.name(GONE)}
+            own: dict[str, Any] = {"p_query": f"what of {word(GONE)}", "p_user": people.name(GONE)}
+            own["p_memory_ids"] = people.memories[GONE]
             yield name, {key: own[key] if value == "?" else value for key, value in named.items()}
 
 

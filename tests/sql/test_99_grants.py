@@ -124,6 +124,7 @@ READABLE = {
         ),
         *("belief", "entity", "embedding_model"),
         *("memories", "memory_versions", "events", "entities", "open_conflicts"),
+        *("shown_memory", "shown_memory_version", "shown_event", "shown_entity"),
         *("review_item", "assessment", "assertion", "topic", "expiry"),
     },
     "memdb_operator": {
