@@ -106,6 +106,15 @@ class Upkeep:
         self._look_outside()
         return run_due(self._runner, self._tenant, self._worker, limit=1) > 0
 
+    def finish(self, seconds: float | None = None) -> None:
+        """Wait for what is being done outside, for so many seconds at most; None: to its end.
+
+        To be called before the runner is closed: what is done could not be written down after it.
+        What is not done by then is another worker's when its lease runs out.
+        """
+        if self._thread is not None:
+            self._thread.join(seconds)
+
     def _look_outside(self) -> None:
         is_busy = self._thread is not None and self._thread.is_alive()
         if is_busy or time.monotonic() - self._looked_at < _LOOKED_EVERY_S or not self._outside:

@@ -81,14 +81,14 @@ def worker(
     with open_memory(settings, tenant, encoder=encoder) as memory:
         if retry_failed:
             note(f"{memory.run(calls.retry_events(memory.tenant_id))[0]:,} events put back")
-        with _working(settings, memory, options, listen=listen) as one:
+        with _working(settings, memory, options, listen=listen, once=once) as one:
             totals = one.run(once=once)
     _show(totals, as_json=as_json)
 
 
 @contextlib.contextmanager
 def _working(
-    settings: Settings, memory: Memory, options: Options, *, listen: bool
+    settings: Settings, memory: Memory, options: Options, *, listen: bool, once: bool
 ) -> Generator[Worker]:
     """Make a worker with connections of its own, stopped by the signals that ask to end."""
     where = locate(settings.dsn, settings)
@@ -111,10 +111,13 @@ def _working(
         idle=notifications.wait if notifications else None,
     )
     outside = outside_jobs(where, memory.tenant_id)
-    one.also(JobUpkeep(db, memory.tenant_id, one.name, outside))
+    beside = JobUpkeep(db, memory.tenant_id, one.name, outside)
+    one.also(beside)
     try:
         with _stopped_by_signals(one.stop):
             yield one
+            # A build may take hours: who asked a worker to stop does not wait for its end.
+            beside.finish(None if once else options.grace_seconds)
     finally:
         if notifications:
             notifications.close()

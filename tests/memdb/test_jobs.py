@@ -2,6 +2,7 @@
 
 import json
 import secrets
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -119,6 +120,20 @@ def test_a_worker_looks_outside_on_a_thread_of_its_own(db, tenant, make_due):
     assert thread is not None
     thread.join(30)
     assert not upkeep() and done == ["once"]
+
+
+def test_a_worker_that_ends_waits_for_what_it_does_outside(db, tenant, make_due, monkeypatch):
+    """Else its connections are gone before the job is written down, and a user reads of a pool."""
+
+    def build(dsn: str, tenant: int) -> list[str]:
+        time.sleep(1)
+        return ["a step"]
+
+    monkeypatch.setattr(jobs.vector_index, "build", build)
+    make_due("vector_index")
+    run("worker", "--once")
+    (row,) = [job for job in db.run(calls.list_jobs(tenant)) if job.name == "vector_index"]
+    assert (row.last_outcome, row.note) == ("done", "1 steps of vector_index_plan")
 
 
 def test_what_was_forgotten_is_vacuumed_away(fresh_db, monkeypatch):
