@@ -29,6 +29,8 @@ ADAPTERS = PAGES.pop("docs/adapters.md")
 # Blocks that no test can carry out here, by page and how they begin, each with the reason.
 NOT_RUN = {
     ("docker/README.md", "cp docker"): "needs Docker; see tests/contract/test_docker.py",
+    ("docs/http.md", "memdb serve --host"): "needs a certificate; see tests/api/test_serve.py",
+    ("docs/http.md", "location /"): "for nginx; tests/api has the service below a path",
     ("docs/scale.md", "MEMDB_DSN="): "needs two servers; see tests/server/test_replica.py",
     ("docs/scale.md", "-- On the coordinator"): "needs Citus, as the page says",
     ("README.md", "make demo"): "tests/memdb/test_demo.py, and these tests",
