@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import hypothesis
 import psycopg
 import pytest
 from psycopg import sql
@@ -25,6 +26,12 @@ Connection = psycopg.Connection[Any]
 
 # Commands print unwrapped where nobody watches; pytest-xdist would tell them of a terminal.
 os.environ.pop("COLUMNS", None)
+
+# How fast a machine is that others use as well says nothing about what is tested.
+hypothesis.settings.register_profile(
+    "memdb", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("memdb")
 
 # A test that waits for a lock it holds itself fails instead of hanging.
 _SETTINGS = "-c lock_timeout=60s"

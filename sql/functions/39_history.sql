@@ -8,7 +8,8 @@
 
 -- _held: whether every premise of a justification was in at a time ('infinity': is in now).
 --
--- One step only: a premise that is a memory counts as in while that memory was not out.
+-- One step only: a premise that is a memory counts as in while that memory was not out. A premise
+-- that was added later was none yet.
 create or replace function memdb._held (p_tenant integer, p_justification bigint, p_at timestamptz)
   returns boolean
   language sql stable
@@ -19,7 +20,7 @@ begin atomic
         on b.tenant_id = p_tenant and b.subject = case when p.event_id is null then 'memory' else 'event' end
        and b.subject_id = coalesce(p.event_id, p.memory_id)
        and b.from_at <= p_at and (b.to_at is null or b.to_at > p_at)
-     where p.tenant_id = p_tenant and p.justification_id = p_justification);
+     where p.tenant_id = p_tenant and p.justification_id = p_justification and coalesce(p.added_at <= p_at, true));
 end;
 comment on function memdb._held (integer, bigint, timestamptz) is 'Whether every premise of a justification was in at a time (''infinity'': is in now).';
 

@@ -1,24 +1,19 @@
 """Run PostgreSQL's own programs: pg_dump, pg_restore, psql."""
 
 import importlib.util
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
-from psycopg.conninfo import conninfo_to_dict
-
 from memdb._programs import find_program
 
 
-def speaks_tls_only(dsn: str) -> bool:
-    """Whether a server wants TLS, which the programs of the embedded package do not speak."""
-    return conninfo_to_dict(dsn).get("sslmode") == "require"
+def tool(name: str, *, tls: bool = False) -> str:
+    """Return the path of a client program, preferring the embedded server's own release.
 
-
-def tool(name: str) -> str:
-    """Return the path of a client program, preferring the embedded server's own release."""
-    if speaks_tls_only(os.environ.get("MEMDB_TEST_DSN", "")):
+    That speaks no TLS: where a server asks for it, the system's program is taken.
+    """
+    if tls:
         return str(find_program(name, tls=True))
     spec = importlib.util.find_spec("pgserver")
     for package in (spec.submodule_search_locations or []) if spec else []:
@@ -33,8 +28,9 @@ def tool(name: str) -> str:
 
 def run(name: str, *arguments: str, stdin: str | None = None) -> str:
     """Run a client program; returns what it printed, raises with what it complained of."""
+    tls = any("sslmode=require" in argument for argument in arguments)
     done = subprocess.run(
-        [tool(name), *arguments], input=stdin, capture_output=True, text=True, check=False
+        [tool(name, tls=tls), *arguments], input=stdin, capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
         raise RuntimeError(f"{name} ended with {done.returncode}: {done.stderr.strip()}")

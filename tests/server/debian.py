@@ -98,12 +98,12 @@ class DebianRoot:
     def mounted(self) -> Iterator[None]:
         """Give the root what programs expect of a system, for as long as the context lasts."""
         shutil.copy("/etc/resolv.conf", self.path / "etc/resolv.conf")
-        # Files that tests make have the same names inside: the root's pg_dump writes there.
+        # Files and sockets of tests have the same names inside: its pg_dump and psql use them.
         temporary = tempfile.gettempdir()
         mounts = [
             (["-t", "proc", "proc"], self.path / "proc"),
             (["--bind", "/dev"], self.path / "dev"),
-            (["-t", "tmpfs", "tmpfs"], self.path / "dev/shm"),
+            (["--bind", "/dev/shm"], self.path / "dev/shm"),
             (["--bind", temporary], self.path / temporary.lstrip("/")),
         ]
         done: list[Path] = []

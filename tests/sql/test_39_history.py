@@ -240,6 +240,25 @@ def test_as_of_before_a_correction_the_old_belief_and_its_sources(world):
         assert tree["status"] == plan_is
 
 
+def test_a_reason_given_later_was_none_before(world):
+    """What it rests on now and is out does not take back what was believed without it."""
+    memory = world.memory("the office is in Paris", on_event(world.event()))
+    [reason] = world.db.execute(
+        "select justification_id from memdb.justification where tenant_id = %s", [world.tenant]
+    ).fetchone()
+    move = {"text": "it is in Lyon", "valid_from": "2026-07-01T00:00:00Z"}
+    world.call("supersede_memory", memory, 1, {**move, "sources": [on_event(world.event())]})
+    doubtful = world.event("a rumour")
+    other = world.memory("so they say", on_event(doubtful))
+    world.call("retract_event", doubtful)
+    before = now(world)
+    world.call("add_premises", reason, [on_memory(other)])
+    about = "2026-05-01T00:00:00Z"
+    for at, status in ((before, "active"), (None, "stale")):
+        row = world.call("memory_as_of", memory, at, about)[0]
+        assert (row.text, row.status) == ("the office is in Paris", status)
+
+
 def test_a_change_in_the_world_leaves_the_time_before_it_as_it_was(world):
     office = world.memory(
         "the office is in Paris", on_event(world.event()), valid_from="2020-01-01T00:00:00Z"
