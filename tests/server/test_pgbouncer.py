@@ -17,7 +17,7 @@ from tests.server.debian import Server, free_port
 CLIENTS = 8
 CONNECTIONS = 2
 
-INSIDE = "/tmp/pgbouncer.ini"
+INSIDE = "/var/lib/postgresql/pgbouncer.ini"
 CONFIGURATION = """\
 [databases]
 memdb = host=127.0.0.1 port={server} dbname=memdb pool_size={size}
@@ -26,11 +26,11 @@ listen_addr = 127.0.0.1
 listen_port = {port}
 unix_socket_dir =
 auth_type = scram-sha-256
-auth_file = /tmp/pgbouncer.users
+auth_file = /var/lib/postgresql/pgbouncer.users
 pool_mode = transaction
 server_tls_sslmode = require
-logfile = /tmp/pgbouncer.log
-pidfile = /tmp/pgbouncer.pid
+logfile = /var/lib/postgresql/pgbouncer.log
+pidfile = /var/lib/postgresql/pgbouncer.pid
 """
 
 
@@ -45,7 +45,7 @@ def bouncer(prepared: Server) -> Iterator[str]:
         "pgbouncer.ini": CONFIGURATION.format(server=prepared.port, size=CONNECTIONS, port=port),
     }
     for name, text in files.items():
-        (root.path / "tmp" / name).write_text(text)
+        (root.path / "var/lib/postgresql" / name).write_text(text)
     dsn = make_conninfo(
         "", host="127.0.0.1", port=port, user="memdb_app", password=PASSWORD, dbname="memdb"
     )
