@@ -358,8 +358,13 @@ begin
   v_now := case when v_parts then memdb._truth_time(p_tenant) else memdb.current_time() end;
   -- The folder of the keyword statistics ("memk"): words are moved in its queue.
   perform pg_advisory_xact_lock(1835363435, p_tenant);
-  perform memdb._refuse_held(p_tenant, v_receipt.receipt_id, v_receipt.target);
-  v_receipt := memdb._advance_erasure(v_receipt, p_limit, v_now);
+  -- A hold set since stops what deletes, not what hides: what stays must not wait for it.
+  if v_receipt.phase in ('part', 'shed', 'hide', 'work') then
+    v_receipt := memdb._advance_erasure(v_receipt, p_limit, v_now, 'recall');
+  else
+    perform memdb._refuse_held(p_tenant, v_receipt.receipt_id, v_receipt.target);
+    v_receipt := memdb._advance_erasure(v_receipt, p_limit, v_now);
+  end if;
   if v_parts then
     perform memdb._queue_fallen(p_tenant, v_now);
   end if;

@@ -45,7 +45,7 @@ comment on function memdb._is_held (integer, integer, text) is 'Whether a legal 
 --
 -- p_user and p_namespace both null is the tenant; both given is that user there. p_is_on false lifts the
 -- hold that was set with the same two. p_reason (up to 1,000 characters) is kept. Also stops erasures
--- that are under way: what they hid stays hidden. Returns whether anything changed. Operators only.
+-- that are under way, once they have hidden all that goes. Returns whether anything changed. Operators only.
 -- Raises MD001, MD102, MD301, MD303.
 create or replace function memdb.set_legal_hold (
   p_tenant    integer,

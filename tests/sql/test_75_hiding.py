@@ -532,3 +532,21 @@ def test_a_large_erasure_by_roles_that_are_nothing_more(people, app_role, as_rol
             if people.call("continue_erasures", 100)[0][0] == 0:
                 break
     assert places(people.db, "plain fact") == set()
+
+
+def test_a_hold_set_in_between_stops_no_hiding(people, refuses) -> None:
+    """What stays would be hidden as long as it holds, and nobody could forget anything else."""
+    open_window(people, user=people.name(GONE))
+    people.call("set_legal_hold", "case 17", user=people.name(GONE))
+    with refuses("MD207"):
+        for _ in range(1000):
+            people.call("continue_erasures", 2)
+    for _ in range(1000):
+        row = people.db.execute("select phase from memdb.erasure_receipt").fetchone()
+        if row.phase == "recall":
+            break
+        people.call("continue_erasures", 2)
+    assert told(people) == set()
+    assert people.call("forget", user=people.name(3), dry_run=False)[0].state == "erasing"
+    with refuses("MD207"):
+        people.call("continue_erasures")
