@@ -92,7 +92,13 @@ def _document_text(document: object) -> str:
 
 def _csv(lines: Iterable[bytes]) -> Iterator[bytes]:
     text = (line.decode("utf-8-sig", "surrogateescape") for line in lines)
-    for row in csv.DictReader(text):
+    rows = csv.DictReader(text)
+    at = 0
+    for row in rows:
+        # Blank lines stand for the header and for breaks within a row: what is refused is named
+        # by the line of the file in which its row ends.
+        yield from [b""] * (rows.line_num - at - 1)
+        at = rows.line_num
         given: Item = {name: value for name, value in row.items() if name and value}
         extra = {
             name: given.pop(name) for name in list(given) if name not in EVENT_FIELDS | _CHAT_FIELDS

@@ -92,6 +92,19 @@ def test_what_is_no_item_is_reported_by_its_number(name: str) -> None:
     assert [line.line for line in found] == [1, 2, 3]
 
 
+def test_a_row_of_a_table_is_reported_by_its_line_in_the_file() -> None:
+    rows = [
+        "text,occurred_at",
+        '"two',
+        'lines",2026-03-02',
+        "",
+        "Bad,not a date",
+        "Good,2026-03-02",
+    ]
+    found = records("csv", "\n".join(rows))
+    assert [(type(line), line.line) for line in found] == [(Record, 3), (BadLine, 5), (Record, 6)]
+
+
 def _chat_log(lines: int) -> str:
     return "\n".join(
         json.dumps({"role": "user", "content": f"Turn {n}: 第{n}句", "session": f"s{n % 7}"})
