@@ -83,6 +83,19 @@ conformance: $(CONFORMANCE)/.done ## Check the adapters beside their frameworks,
 	$(CONFORMANCE)/bin/pyright -p tests/adapters/pyright.json
 	MEMDB_CONFORMANCE=1 $(CONFORMANCE)/bin/python -m pytest tests/adapters tests/contract/test_docs.py $(PYTEST_ARGS)
 
+SUITES := .venv-suites
+
+$(SUITES)/.done: requirements/suites.txt pyproject.toml $(VENV)/.tools
+	test -x $(SUITES)/bin/python || $(PYTHON) -m venv $(SUITES)
+	$(UV) pip install --quiet --python $(SUITES)/bin/python --require-hashes -r $<
+	$(UV) pip install --quiet --python $(SUITES)/bin/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.PHONY: suites
+suites: $(SUITES)/.done ## Check the adapters for LangChain and LangGraph by the suites of their makers that are packages
+	$(SUITES)/bin/python -m pytest \
+	  tests/adapters/test_langchain.py tests/adapters/test_langgraph.py $(PYTEST_ARGS)
+
 DOCS := .venv-docs
 
 $(DOCS)/.done: requirements/docs.txt pyproject.toml $(VENV)/.tools
@@ -123,5 +136,7 @@ requirements: $(VENV)/.tools ## Pin the newest allowed releases into requirement
 	  -c requirements/runtime.txt -o requirements/dev.txt
 	$(COMPILE) --upgrade pyproject.toml --extra dev --extra embedded --extra local --extra server \
 	  --extra conformance -o requirements/conformance.txt
+	$(COMPILE) --upgrade pyproject.toml --extra suites -c requirements/conformance.txt \
+	  -o requirements/suites.txt
 	$(COMPILE) --upgrade pyproject.toml --extra docs --extra server -c requirements/runtime.txt \
 	  -o requirements/docs.txt
