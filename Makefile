@@ -81,7 +81,9 @@ $(CONFORMANCE)/.done: requirements/conformance.txt pyproject.toml $(VENV)/.tools
 .PHONY: conformance
 conformance: $(CONFORMANCE)/.done ## Check the adapters beside their frameworks, and run the suites of others
 	$(CONFORMANCE)/bin/pyright -p tests/adapters/pyright.json
-	MEMDB_CONFORMANCE=1 $(CONFORMANCE)/bin/python -m pytest tests/adapters tests/contract/test_docs.py $(PYTEST_ARGS)
+	# A suite of others is one test here, and may take longer than one of ours.
+	MEMDB_CONFORMANCE=1 $(CONFORMANCE)/bin/python -m pytest -o faulthandler_timeout=1800 \
+	  tests/adapters tests/contract/test_docs.py $(PYTEST_ARGS)
 
 SUITES := .venv-suites
 
