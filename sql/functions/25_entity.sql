@@ -135,7 +135,8 @@ begin
     join memdb.entity t on t.tenant_id = p_tenant and t.entity_id = p_into and t.namespace_id = f.namespace_id
     join memdb.namespace n on n.tenant_id = p_tenant and n.namespace_id = f.namespace_id
    where f.tenant_id = p_tenant and f.entity_id = p_from and p_from <> p_into
-     and f.merged_into is null and t.merged_into is null;
+     and f.merged_into is null and t.merged_into is null
+     and not (memdb._is_erasing() and (memdb._is_hidden(p_tenant, 'entity', p_from) or memdb._is_hidden(p_tenant, 'entity', p_into)));
   if v_path is null then
     perform memdb._raise('MD001', 'merging takes two entities of one namespace, neither merged before',
       jsonb_build_object('from', p_from, 'into', p_into));

@@ -152,6 +152,9 @@ begin
     with due as materialized (
       select s.summary_id from memdb.summary s
        where s.tenant_id = p_tenant and s.due_at <= v_now and (v_scope is null or s.namespace_id = any (v_scope))
+         -- Not while it, or its session, may be what is being forgotten.
+         and (not (select memdb._is_erasing())
+              or not memdb._is_listed(p_tenant, 'session', s.session_id) and not memdb._is_listed(p_tenant, 'memory', s.memory_id))
        order by s.due_at, s.summary_id
        limit p_limit
          for no key update skip locked
@@ -286,6 +289,9 @@ as $$
     select (p_subject).tenant_id, (p_subject).namespace_id, (p_subject).session_id, (p_subject).user_id, p_memory,
            case when j.reason is not null then p_now end, j.reason, p_now
       from judged j
+     -- Of what nothing is known, no row begins to name it: it may just have been forgotten.
+     where p_memory is not null
+        or exists (select from memdb._find_summary((p_subject).tenant_id, (p_subject).namespace_id, (p_subject).session_id, (p_subject).user_id))
     on conflict on constraint summary_subject_key
     do update set memory_id = coalesce(excluded.memory_id, s.memory_id), due_at = excluded.due_at, reason = excluded.reason,
                   attempts = 0, summarised_at = excluded.summarised_at;

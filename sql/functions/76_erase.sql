@@ -53,31 +53,30 @@ begin atomic
 end;
 comment on function memdb._end_work (integer, bigint[]) is 'Let no worker take some events any more, nor finish what it has of them.';
 
--- _forget_answers: forget what was kept about a target as a whole: cached recalls, the summary and profile of a user.
+-- _forget_answers: forget what was kept about a target as a whole: cached recalls, summaries and profiles of a user, a namespace or all.
 create or replace function memdb._forget_answers (p_tenant integer, p_target jsonb)
   returns jsonb
   language plpgsql volatile
 as $$
 declare
-  v_counts jsonb := '{}';
-  v_rows   bigint;
+  v_is_whole boolean := not p_target ?| array['types', 'kinds', 'from', 'to', 'agent', 'sessions', 'entities', 'event_ids', 'memory_ids'];
+  v_counts   jsonb := '{}';
+  v_rows     bigint;
 begin
   delete from memdb.recall_cache c where c.tenant_id = p_tenant;
   insert into memdb.scope_write (tenant_id, namespace_id, xid) values (p_tenant, 0, pg_current_xact_id()) on conflict do nothing;
   delete from memdb.summary s
-   where s.tenant_id = p_tenant and s.user_id = p_target ->> 'user' and not p_target ?| array['types', 'kinds', 'from', 'to', 'agent',
-           'sessions', 'entities', 'event_ids', 'memory_ids']
+   where v_is_whole and s.tenant_id = p_tenant and (p_target -> 'user' is null or s.user_id = p_target ->> 'user')
      and (p_target -> 'namespaces' is null or p_target -> 'namespaces' @> to_jsonb(s.namespace_id));
   get diagnostics v_rows = row_count;
   v_counts := memdb._add_count(v_counts, 'summary', v_rows);
   delete from memdb.profile p
-   where p.tenant_id = p_tenant and p.user_id = p_target ->> 'user' and not p_target ?| array['types', 'kinds', 'from', 'to', 'agent',
-           'sessions', 'entities', 'event_ids', 'memory_ids']
+   where v_is_whole and p.tenant_id = p_tenant and (p_target -> 'user' is null or p.user_id = p_target ->> 'user')
      and (p_target -> 'namespaces' is null or p_target -> 'namespaces' @> to_jsonb(p.namespace_id));
   get diagnostics v_rows = row_count;
   return memdb._add_count(v_counts, 'profile', v_rows);
 end $$;
-comment on function memdb._forget_answers (integer, jsonb) is 'Forget what was kept about a target as a whole: cached recalls, the summary and profile of a user.';
+comment on function memdb._forget_answers (integer, jsonb) is 'Forget what was kept about a target as a whole: cached recalls, summaries and profiles of a user, a namespace or all.';
 
 -- _take_items: the next things of a kind on the list of an erasure: those that go, or those that stay.
 create or replace function memdb._take_items (
@@ -126,12 +125,13 @@ as $$
 declare
   v_rows bigint;
 begin
+  select count(*) into v_rows from memdb.model_call c
+   where c.tenant_id = p_tenant and (c.event_ids && p_event_ids or c.memory_ids && p_memory_ids) and c.prompt_hash <> '';
   update memdb.model_call c
      set request = null, response = null, error = null, prompt_hash = '',
          event_ids = array(select u.id from unnest(c.event_ids) u (id) where u.id <> all (p_event_ids)),
          memory_ids = array(select u.id from unnest(c.memory_ids) u (id) where u.id <> all (p_memory_ids))
    where c.tenant_id = p_tenant and (c.event_ids && p_event_ids or c.memory_ids && p_memory_ids);
-  get diagnostics v_rows = row_count;
   return v_rows;
 end $$;
 comment on function memdb._empty_calls (integer, bigint[], bigint[]) is 'Take the words out of the calls of models that were about some events or memories; returns how many.';
@@ -267,7 +267,7 @@ comment on function memdb._is_spelt (integer, bigint, text, boolean) is 'Whether
 -- _forget_spellings: delete spellings of some entities that only what is listed uses; counts the rows by table.
 --
 -- Before the memories are deleted, while their words can be compared. An entity whose name was such a
--- spelling is called by the longest one left, or by its type.
+-- spelling, also one merged into it, is called by the longest one left, or by its type.
 create or replace function memdb._forget_spellings (p_tenant integer, p_ids bigint[])
   returns jsonb
   language plpgsql volatile
@@ -280,12 +280,14 @@ begin
      and memdb._is_spelt(p_tenant, a.entity_id, a.alias, true) and not memdb._is_spelt(p_tenant, a.entity_id, a.alias, false);
   get diagnostics v_rows = row_count;
   update memdb.entity e
-     set name = coalesce((select a.alias from memdb.entity_alias a where a.tenant_id = p_tenant and a.entity_id = e.entity_id
+     set name = coalesce((select a.alias from memdb.entity_alias a where a.tenant_id = p_tenant and a.entity_id = k.entity_id
                            order by char_length(a.alias) desc, a.alias limit 1), e.type)
-   where e.tenant_id = p_tenant and e.entity_id = any (p_ids)
+    from (select e.entity_id as id, coalesce(e.merged_into, e.entity_id) as entity_id from memdb.entity e
+           where e.tenant_id = p_tenant and (e.entity_id = any (p_ids) or e.merged_into = any (p_ids))) k
+   where e.tenant_id = p_tenant and e.entity_id = k.id
      and not exists (select from memdb.entity_alias a
-                      where a.tenant_id = p_tenant and a.entity_id = e.entity_id and a.alias = memdb._alias(e.name))
-     and memdb._is_spelt(p_tenant, e.entity_id, memdb._alias(e.name), true);
+                      where a.tenant_id = p_tenant and a.entity_id = k.entity_id and a.alias = memdb._alias(e.name))
+     and memdb._is_spelt(p_tenant, k.entity_id, memdb._alias(e.name), true);
   return memdb._add_count('{}', 'entity_alias', v_rows);
 end $$;
 comment on function memdb._forget_spellings (integer, bigint[]) is 'Delete spellings of some entities that only what is listed uses; counts the rows by table.';

@@ -142,7 +142,7 @@ begin
             union
             select b.subject_id from memdb.belief b
              where b.to_at > v_mark.belief_at and b.to_at <= v_at and b.tenant_id = p_tenant and b.subject = 'memory') c
-      join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = c.memory_id and m.erasure_id is null
+      join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = c.memory_id
      where m.user_id is not null and m.type <> 'summary'
     on conflict on constraint profile_user_key do update set due_at = coalesce(p.due_at, excluded.due_at);
   update memdb.profile_mark k set reason_id = greatest(v_to, k.reason_id), belief_at = greatest(v_at, k.belief_at)
@@ -242,8 +242,11 @@ begin
              'text', left(v_text, 60000), 'type', 'summary', 'namespace', p_namespace, 'user', p_user, 'method', 'summary', 'model', p_model,
              'external_id', 'profile:' || p_user, 'heading', 'profile', 'sources', v_sources)))) r;
   end if;
+  -- Of whom nothing is known, no row begins to name them: they may just have been forgotten.
   insert into memdb.profile as p (tenant_id, namespace_id, user_id, memory_id, refreshed_at)
-    values (p_tenant, v_namespace, p_user, memory_id, v_now)
+    select p_tenant, v_namespace, p_user, memory_id, v_now
+     where memory_id is not null
+        or exists (select from memdb.profile k where k.tenant_id = p_tenant and k.namespace_id = v_namespace and k.user_id = p_user)
     on conflict on constraint profile_user_key
     do update set memory_id = coalesce(excluded.memory_id, p.memory_id), due_at = null, attempts = 0, refreshed_at = v_now;
   return next;

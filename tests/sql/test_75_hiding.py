@@ -19,7 +19,8 @@ from tests.conftest import Connection, FreshDatabase
 from tests.sql.people import People, forget_all, places, steps, word
 from tests.sql.rows import Rows
 
-GONE = 1
+# The one who has something of every kind (people).
+GONE = 0
 # These tell while it lasts: what was asked for; logs, emptied batch by batch; keys sent anew.
 TOLD = {"erasure_receipts", "list_audit", "sample_queries", "known_events"}
 
@@ -103,7 +104,8 @@ FURTHER = {
     "claim_events": [{"p_worker": "w", "p_limit": 100}],
     "pending_embeddings": [{"p_model": "m3"}],
     "claim_rederivations": [{"p_worker": "w"}],
-    "due_summaries": [{}],
+    "due_summaries": [{"p_limit": 1000}],
+    "due_profiles": [{"p_limit": 1000}],
 }  # fmt: skip
 
 
@@ -491,14 +493,14 @@ def test_the_same_told_in_between_is_a_new_memory(people, app_role, as_role) -> 
 
 def test_what_stays_is_hidden_until_it_is_parted(people) -> None:
     """It may show the name of who said it first; a reason given meanwhile counts."""
-    text = "tea of group 1 is good"
+    text = f"tea of group {GONE} is good"
 
     def shown() -> bool:
         return text in {row.text for row in people.call("list_memories", limit=1000)}
 
     open_window(people, user=people.name(GONE))
     assert not shown()
-    fact_ = {"text": text, "method": "rule", "user": "group-1"}
+    fact_ = {"text": text, "method": "rule", "user": f"group-{GONE}"}
     (row,) = people.call(
         "record_memories", [fact_ | {"sources": [{"event_id": people.events[3][0]}]}]
     )
