@@ -170,7 +170,7 @@ create or replace function memdb._fitting (p_deadline timestamptz, p_hits intege
   language sql volatile
 begin atomic
   select case when p_deadline is null then p_hits else least(p_hits, greatest(50,
-    (1000 * extract(epoch from p_deadline - clock_timestamp()) - 3) / p_each)::integer) end;
+    (1000 * extract(epoch from p_deadline - clock_timestamp()) - 3) / p_each))::integer end;
 end;
 comment on function memdb._fitting (timestamptz, integer, double precision) is 'How many of so many hits can be found, ranked and read before a deadline at p_each milliseconds a hit; 50 always.';
 

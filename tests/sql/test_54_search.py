@@ -215,3 +215,12 @@ def test_a_query_that_matches_nothing(filled):
     db, tenant, _ = filled
     assert recall(db, tenant, "xyzzy plugh") == []
     assert recall(db, tenant, "？！…") == []
+
+
+@pytest.mark.parametrize("budget", [1, 10**6, 2**31 - 1])
+def test_a_budget_of_any_length_is_one(db, tenant, budget) -> None:
+    rows = db.execute(
+        "select * from memdb.recall(%s, 'tea', p_k => 1000, p_budget_ms => %s)",
+        [tenant().id, budget],
+    ).fetchall()
+    assert rows == []
