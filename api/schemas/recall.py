@@ -91,7 +91,7 @@ class Source(Answer):
     quote: str | None = None
     text: str | None = None
     status: str | None = Field(
-        default=None, description="Of an event, at the time asked about, where one was."
+        default=None, description="Of what does not hold; and of an event at the time asked about."
     )
     hidden: bool
 

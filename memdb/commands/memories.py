@@ -106,7 +106,8 @@ def source_line(source: Source, text: str | None = None) -> Text:
     if source.hidden:
         return Text("← a source you may not read", "muted")
     if source.memory_id:
-        return Text(f"← memory {source.memory_id}: {one_line(source.text or '', 120)}", "muted")
+        line = Text(f"← memory {source.memory_id}: {one_line(source.text or '', 120)}", "muted")
+        return _marked(line, source)
     facts = [
         f"event {source.event_id}",
         source.kind,
@@ -117,6 +118,12 @@ def source_line(source: Source, text: str | None = None) -> Text:
     line = Text("← " + ", ".join(fact for fact in facts if fact), "muted")
     if source.quote and source.quote != text:
         line.append(f": “{one_line(source.quote, 120)}”")
+    return _marked(line, source)
+
+
+def _marked(line: Text, source: Source) -> Text:
+    if source.status not in (None, "active"):
+        line.append(f"  {source.status}", "warn")
     return line
 
 

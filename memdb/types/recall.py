@@ -44,7 +44,8 @@ class Topic:
 class Source:
     """What a hit rests on: an event, a version of a memory, or one the caller may not see.
 
-    `status` is that of an event at the time asked about; a recall of today leaves it out.
+    `status` is that of an event at the time asked about; a recall of today tells it where the
+    source does not hold (any more), and the hit stands by others.
     """
 
     event_id: int | None = None

@@ -169,8 +169,9 @@ comment on function memdb._recall_candidates (integer, text, real[], text[], tex
 -- One JSON array per memory version, of at most 20 premises: {event_id, kind, speaker, session,
 -- occurred_at, quote}, {memory_id, version, text}, or {hidden: true} for a source in a namespace the
 -- caller may not read. The quote is the span named, else the beginning of the text, 1,000
--- characters. With a time given, premises as they were known then, those of derivations that held
--- first, and each event with its status then. What p_agent may not read is hidden too. Runs as the caller.
+-- characters. A source that does not hold (any more) has a status: it stands beside others that do. With a
+-- time given, premises as they were known then, those of derivations that held first, and each event with
+-- its status then. What p_agent may not read is hidden too. Runs as the caller.
 create or replace function memdb._recall_sources (
   p_tenant     integer,
   p_memory_ids bigint[],
@@ -187,12 +188,18 @@ begin atomic
              'event_id', e.event_id, 'kind', e.kind, 'speaker', e.speaker, 'session', s.external_id, 'occurred_at', e.occurred_at,
              'quote', case when p.span_from is not null then substring(e.text from p.span_from + 1 for p.span_to - p.span_from)
                            else left(coalesce(nullif(e.text, ''), e.output::text, e.input::text), 1000) end)
-             || case when p_belief_at is null then '{}' else jsonb_build_object('status', coalesce((
-                  select b.status from memdb.belief b
+             || coalesce((
+                  select jsonb_build_object('status', b.status) from memdb.belief b
                    where b.tenant_id = p_tenant and b.subject = 'event' and b.subject_id = e.event_id
-                     and b.from_at <= p_belief_at and (b.to_at is null or b.to_at > p_belief_at)), 'active')) end
+                     and b.from_at <= coalesce(p_belief_at, 'infinity') and (b.to_at is null or b.to_at > p_belief_at)),
+                case when p_belief_at is null then '{}' else '{"status": "active"}' end::jsonb)
            when v.memory_id is not null then
              jsonb_build_object('memory_id', v.memory_id, 'version', v.version, 'text', left(v.text, 1000))
+             || coalesce((
+                  select jsonb_build_object('status', case when m.version = v.version then m.status else 'superseded' end)
+                    from memdb.memory m
+                   where m.tenant_id = p_tenant and m.memory_id = v.memory_id and p_belief_at is null
+                     and (m.version <> v.version or m.status <> 'active')), '{}')
            else jsonb_build_object('hidden', true) end
            order by p.supports desc, p.justification_id, p.ordinal)
     from (select q.*, row_number() over (partition by q.conclusion_id order by q.supports desc, q.justification_id, q.ordinal) as place
@@ -270,9 +277,9 @@ comment on function memdb._log_recall (integer, text[], text, text, text, jsonb,
 -- Returns, best first: rank from 1; memory_id and its current version, or for something said and
 -- not extracted yet event_id alone; score 0 to 1, comparable within one recall; legs {leg: {rank,
 -- score}} for the legs that found it; sources [{event_id, kind, speaker, session, occurred_at,
--- quote} | {memory_id, version, text} | {hidden: true}], at most 20; recall_id, the same in every
--- row, null where nothing was logged. What was asked for although it does not hold is labelled by
--- status and put behind.
+-- quote} | {memory_id, version, text} | {hidden: true}], at most 20, with a status where one does not hold;
+-- recall_id, the same in every row, null where nothing was logged. What was asked for although it
+-- does not hold is labelled by status and put behind.
 -- Days a query names are days in the time zone of the database session. On a standby nothing is
 -- written; nor where the disk is full, which timing tells by unlogged. Raises MD001, MD004 and MD105 (vector), MD102, MD106, MD301, MD302.
 -- Cost: bounded by p_k (at least 50) for all legs but the vector leg, which measures every vector

@@ -99,6 +99,19 @@ def test_the_quoted_span_is_the_source(store):
     assert hit.sources[0]["quote"] == "moved to Oslo"
 
 
+def test_a_source_that_does_not_hold_says_so(store):
+    gone, kept = store.observe("Ann said tea"), store.observe("Bob said tea")
+    dead = store.remember("the tea is green", sources=[{"event_id": gone}])
+    for source in ({"event_id": gone}, {"event_id": kept}, {"memory_id": dead}):
+        memory = store.remember("Ann likes tea", sources=[source])
+    store.db.execute("select memdb.retract_event(%s, %s, 'a joke')", [store.tenant, gone])
+    hit = next(row for row in store.recall("Ann likes tea") if row.memory_id == memory)
+    assert hit.status == "active"
+    told = {source.get("event_id"): source.get("status") for source in hit.sources}
+    assert told == {kept: None, gone: "retracted", None: "stale"}
+    assert hit.sources[0]["event_id"] == kept
+
+
 def test_a_memory_may_be_the_source(store):
     ground = store.remember("Ann drinks tea every morning")
     derived = store.remember(
