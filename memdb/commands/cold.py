@@ -42,7 +42,7 @@ def export(
 ) -> None:
     """Write what is archived of a month into files; rows keep their beginning and a pointer."""
     settings = settings_for(dsn, data_dir)
-    with open_memory(settings, tenant, encoder="none") as memory:
+    with open_memory(settings, tenant, encoder="none", only_known=True) as memory:
         where = _folder(settings, folder)
         done = cold.export(memory, memory.tenant_id, where, namespace, month.date())
     for file in done:
@@ -57,7 +57,9 @@ def list_files(
     data_dir: DataDir = None,
 ) -> None:
     """List the files."""
-    with open_memory(settings_for(dsn, data_dir), tenant, encoder="none") as memory:
+    with open_memory(
+        settings_for(dsn, data_dir), tenant, encoder="none", only_known=True
+    ) as memory:
         files = memory.run(calls.cold_files(memory.tenant_id))
     table = plain_table("file", "namespace", "versions", "bytes", right=("versions", "bytes"))
     for file in files:
@@ -74,7 +76,7 @@ def restore(
 ) -> None:
     """Put the words of files back into the database, and delete the files."""
     settings = settings_for(dsn, data_dir)
-    with open_memory(settings, tenant, encoder="none") as memory:
+    with open_memory(settings, tenant, encoder="none", only_known=True) as memory:
         where = _folder(settings, folder)
         for file in memory.run(calls.cold_files(memory.tenant_id)):
             if not names or file.name in names:
@@ -90,7 +92,7 @@ def verify(
 ) -> None:
     """Read every file and compare it with what was written; exit 1 where one is not as it was."""
     settings = settings_for(dsn, data_dir)
-    with open_memory(settings, tenant, encoder="none") as memory:
+    with open_memory(settings, tenant, encoder="none", only_known=True) as memory:
         wrong = cold.verify(memory, memory.tenant_id, _folder(settings, folder))
     for name, why in wrong.items():
         out.print(f"{name}: {why}")
@@ -107,7 +109,7 @@ def rewrite(
 ) -> None:
     """Write files anew without words that were forgotten; `memdb forget` does so by itself."""
     settings = settings_for(dsn, data_dir)
-    with open_memory(settings, tenant, encoder="none") as memory:
+    with open_memory(settings, tenant, encoder="none", only_known=True) as memory:
         count = cold.rewrite_erased(memory, memory.tenant_id, _folder(settings, folder))
     out.print(f"{count} files written anew")
 

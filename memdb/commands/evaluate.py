@@ -63,7 +63,9 @@ def init(
 
     They come from the log of recalls of the namespace, each once. It takes an operator.
     """
-    with open_memory(settings_for(dsn, data_dir), tenant, namespace, encoder="none") as memory:
+    with open_memory(
+        settings_for(dsn, data_dir), tenant, namespace, encoder="none", only_known=True
+    ) as memory:
         call = calls.sample_queries(memory.tenant_id, memory.namespace, count, days, seed)
         try:
             found = [one for one in memory.run(call) if not one.is_golden]
@@ -103,7 +105,9 @@ def label(
     lines = list(golden.read_labels(text.splitlines()))
     can_ask = sys.stdin.isatty() and str(file) != "-"
     stored = left = 0
-    with open_memory(settings_for(dsn, data_dir), tenant, namespace, encoder=encoder) as memory:
+    with open_memory(
+        settings_for(dsn, data_dir), tenant, namespace, encoder=encoder, only_known=True
+    ) as memory:
         known = set[str]() if again else _known(memory)
         for line in lines:
             if line.is_empty and line.query in known:

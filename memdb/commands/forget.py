@@ -64,7 +64,9 @@ def forget(
     Without --yes nothing is changed: what would go is counted. With it, nothing of it comes back
     from any read from the first moment on, and rows are deleted in bounded batches.
     """
-    with open_memory(settings_for(dsn, data_dir), tenant, encoder="none") as memory:
+    with open_memory(
+        settings_for(dsn, data_dir), tenant, encoder="none", only_known=True
+    ) as memory:
         if go_on:
             _finish(memory)
             return
@@ -120,7 +122,9 @@ def receipts(
     """Show what was forgotten, when, by whom and why; exit 1 where --verify finds something."""
     if verify and receipt is None:
         raise typer.BadParameter("name the receipt to verify")
-    with open_memory(settings_for(dsn, data_dir), tenant, encoder="none") as memory:
+    with open_memory(
+        settings_for(dsn, data_dir), tenant, encoder="none", only_known=True
+    ) as memory:
         found = memory.receipts(receipt_id=receipt)
         remains: Sequence[Remainder] = []
         if verify and receipt is not None:

@@ -38,7 +38,9 @@ def list_jobs(
     tenant: Tenant = None, as_json: Json = False, dsn: Dsn = None, data_dir: DataDir = None
 ) -> None:
     """Show the jobs of a tenant: when they run, and how the last run went."""
-    with open_memory(settings_for(dsn, data_dir), tenant, encoder="none") as memory:
+    with open_memory(
+        settings_for(dsn, data_dir), tenant, encoder="none", only_known=True
+    ) as memory:
         found = memory.run(calls.list_jobs(memory.tenant_id))
     if as_json:
         rows = [asdict(job) for job in found]
@@ -93,7 +95,7 @@ def run(
     """
     settings = settings_for(dsn, data_dir)
     done: list[Batch] = []
-    with open_memory(settings, tenant, encoder="none") as memory:
+    with open_memory(settings, tenant, encoder="none", only_known=True) as memory:
         name, one = worker_name(), memory.tenant_id
         work.run_due(memory, None if everybody else one, name, done=done.append)
         outside = work.run_outside(
@@ -123,7 +125,9 @@ def schedule(
     data_dir: DataDir = None,
 ) -> None:
     """Say when a job runs, or switch it off; without --every and --daily as memdb does it."""
-    with open_memory(settings_for(dsn, data_dir), tenant, encoder="none") as memory:
+    with open_memory(
+        settings_for(dsn, data_dir), tenant, encoder="none", only_known=True
+    ) as memory:
         call = calls.schedule_job(memory.tenant_id, name, every, daily, zone, timeout, not off)
         when = memory.run(call)[0]
     out.print(f"{name} is off" if off else f"{name} runs next at {when:%Y-%m-%d %H:%M %Z}")
@@ -136,6 +140,8 @@ def cron(
     data_dir: DataDir = None,
 ) -> None:
     """Let pg_cron run the jobs of all tenants every minute."""
-    with open_memory(settings_for(dsn, data_dir), tenant, encoder="none") as memory:
+    with open_memory(
+        settings_for(dsn, data_dir), tenant, encoder="none", only_known=True
+    ) as memory:
         memory.run(calls.unschedule_cron() if remove else calls.schedule_cron())
     out.print("pg_cron runs no jobs any more" if remove else "pg_cron runs the jobs every minute")

@@ -68,7 +68,9 @@ def recall(
     data_dir: DataDir = None,
 ) -> None:
     """Find the memories most useful for a question, each with what it rests on."""
-    with open_memory(settings_for(dsn, data_dir), tenant, None, user, encoder) as memory:
+    with open_memory(
+        settings_for(dsn, data_dir), tenant, None, user, encoder, only_known=True
+    ) as memory:
         where: Any = None if everywhere else namespaces or ...
         result = memory.recall(query, k=k, namespaces=where, types=types, include=include)
     if as_json:
@@ -151,7 +153,9 @@ def why(
     data_dir: DataDir = None,
 ) -> None:
     """Show why a memory is held, down to the events and the words quoted of them."""
-    with open_memory(settings_for(dsn, data_dir), tenant, encoder="none") as memory:
+    with open_memory(
+        settings_for(dsn, data_dir), tenant, encoder="none", only_known=True
+    ) as memory:
         if as_json:
             call = calls.explain_memory_json(memory.tenant_id, memory_id, version, depth)
             value = memory.carry_out(lambda scope: explained(scope, call))
@@ -164,7 +168,7 @@ def why(
 def fold(tenant: Tenant = None, dsn: Dsn = None, data_dir: DataDir = None) -> None:
     """Fold what is new into the keyword statistics; `memdb ingest` does so by itself."""
     with (
-        open_memory(settings_for(dsn, data_dir), tenant, encoder="none") as memory,
+        open_memory(settings_for(dsn, data_dir), tenant, encoder="none", only_known=True) as memory,
         err.status(Text("folding")) as spinner,
     ):
 

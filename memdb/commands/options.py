@@ -84,8 +84,14 @@ def open_memory(
     encoder: str = "auto",
     *,
     create_tenant: bool | None = None,
+    only_known: bool = False,
 ) -> Memory:
-    """Return a client that has reached its database; starting the embedded one shows a spinner."""
+    """Return a client that has reached its database; starting the embedded one shows a spinner.
+
+    `only_known`: for what reads; a tenant named by hand is then there, or the name is wrong.
+    """
+    if only_known and tenant is not None:
+        create_tenant = False
     memory = Memory(
         tenant=tenant,
         namespace=namespace,

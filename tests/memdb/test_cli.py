@@ -9,15 +9,18 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 from packaging.requirements import Requirement
 from typer.testing import CliRunner, Result
 
-from memdb import migrate
+from memdb import Memory, migrate
 from memdb.cli import app
+from memdb.commands.memories import source_line
 from memdb.commands.terminal import err, show_error
+from memdb.types import Source
 
 ROOT = Path(__file__).parents[2]
 Run = Callable[..., Result]
@@ -209,6 +212,38 @@ def test_recall_shows_memories_with_their_sources(filled: Run) -> None:
     assert first == "  1  我对花生过敏"
     assert "observation · 2026-04-06 12:00 · " in facts
     assert "user_message, 梅, session chat, 2026-04-06 12:00" in source
+
+
+def test_a_source_that_does_not_hold_is_marked() -> None:
+    gone = Source(event_id=7, kind="user_message", quote="tea", status="retracted")
+    assert source_line(gone).plain == "← event 7, user_message: “tea”  retracted"
+    assert source_line(Source(memory_id=3, text="tea", status="stale")).plain.endswith("stale")
+    assert source_line(Source(event_id=7)).plain == "← event 7"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["recall", "x"],
+        ["why", "1"],
+        ["fold"],
+        ["forget", "--user", "x"],
+        ["receipts"],
+        ["jobs", "list"],
+    ],
+)
+def test_what_reads_makes_no_tenant_of_a_wrong_name(
+    run: Run, monkeypatch: pytest.MonkeyPatch, line: list[str]
+) -> None:
+    asked: list[Any] = []
+
+    def memory(**options: Any) -> Memory:
+        asked.append(options["create_tenant"])
+        return Memory(**options)
+
+    monkeypatch.setattr("memdb.commands.options.Memory", memory)
+    assert run(*line, "--tenant", "no such one").exit_code != 0
+    assert asked == [False]
 
 
 def test_text_is_never_markup(filled: Run) -> None:
