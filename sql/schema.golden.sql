@@ -2850,6 +2850,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _check_memory (p_index integer, p_text text, p_type text, p_user text, p_external text, p_summary text, p_heading text, p_importance real, p_confidence real, p_tier text, p_valid_from timestamp with time zone, p_valid_to timestamp with time zone, p_occurred_at timestamp with time zone, p_metadata jsonb, p_method text, p_entities jsonb, p_edges jsonb)
 -- returns boolean; volatile; for its owner
 
+-- _check_next (p_tenant integer, OUT remaining bigint, OUT note text)
+-- returns record; volatile; for its owner
+
 -- _check_plain (p_items jsonb, p_nested text[])
 -- returns void; volatile; for its owner
 
@@ -4016,6 +4019,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- _take_items (p_tenant integer, p_receipt bigint, p_subject text, p_limit integer, p_after bigint DEFAULT 0, p_stays boolean DEFAULT false)
 -- returns bigint[]; volatile; for its owner
+
+-- _take_look (p_tenant integer, p_look integer, p_repair boolean, p_now timestamp with time zone)
+-- returns TABLE(problem text, found bigint, repaired bigint, examples bigint[], remedy text); volatile, rows 3; for its owner
 
 -- _telling_terms (p_tenant integer, p_namespace integer, p_text text, p_language text, p_limit integer)
 -- returns text[]; stable; for its owner

@@ -169,8 +169,7 @@ begin
     when 'golden_queries' then
       select g.remaining, g.note into remaining, note from memdb._ask_golden(p_tenant, p_limit) g;
     when 'check' then
-      select string_agg(c.found || ' ' || c.problem, '; ' order by c.problem) into note
-        from memdb.check_consistency(p_tenant, false) c where c.found > 0;
+      select c.remaining, c.note into remaining, note from memdb._check_next(p_tenant) c;
   end case;
 end $$;
 comment on function memdb._run_job (integer, text, integer) is 'Do one batch of a job; remaining is what is still to be done, note what a person should know.';

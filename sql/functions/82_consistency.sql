@@ -209,6 +209,48 @@ begin
 end $$;
 comment on function memdb._audit_queues (integer, boolean, timestamptz) is 'Leases that ran out, questions that answered themselves, sessions that would give out a number twice.';
 
+-- _take_look: one of the eight looks of check_consistency; none beyond them.
+create or replace function memdb._take_look (p_tenant integer, p_look integer, p_repair boolean, p_now timestamptz)
+  returns table (problem text, found bigint, repaired bigint, examples bigint[], remedy text)
+  language plpgsql volatile rows 3
+as $$
+begin
+  case p_look
+    when 1 then return query select * from memdb._audit_versions(p_tenant, p_repair, p_now);
+    when 2 then return query select * from memdb._audit_supports(p_tenant, p_repair);
+    when 3 then return query select * from memdb._audit_labels(p_tenant, p_repair, p_now);
+    when 4 then return query select * from memdb._audit_beliefs(p_tenant, p_repair, p_now);
+    when 5 then return query select * from memdb._audit_vectors(p_tenant, p_repair);
+    when 6 then return query select * from memdb._audit_keywords(p_tenant, p_repair, p_now);
+    when 7 then return query select * from memdb._audit_queues(p_tenant, p_repair, p_now);
+    when 8 then return query select * from memdb._audit_graph(p_tenant, p_repair);
+    else return;
+  end case;
+end $$;
+comment on function memdb._take_look (integer, integer, boolean, timestamptz) is 'One of the eight looks of check_consistency; none beyond them.';
+
+-- _check_next: take the next look of the job that checks, so that writers wait for one look and not for all.
+--
+-- Which one, and what those before it found, stands in the open run of the job. A look reads the whole
+-- tenant: what supports what is one question.
+create or replace function memdb._check_next (p_tenant integer, out remaining bigint, out note text)
+  language plpgsql volatile
+as $$
+declare
+  v_look  integer := 1;
+  v_found text;
+begin
+  perform memdb._lock_truth(p_tenant, true);
+  select r.batches + 1, r.error into v_look, v_found
+    from memdb.job_run r where r.tenant_id = p_tenant and r.name = 'check' and r.finished_at is null
+   order by r.run_id desc limit 1;
+  select string_agg(a.found || ' ' || a.problem, '; ' order by a.problem) into note
+    from memdb._take_look(p_tenant, v_look, false, memdb._truth_time(p_tenant)) a where a.found > 0;
+  note := nullif(concat_ws('; ', v_found, note), '');
+  remaining := greatest(0, 8 - v_look);
+end $$;
+comment on function memdb._check_next (integer) is 'Take the next look of the job that checks, so that writers wait for one look and not for all.';
+
 -- check_consistency: compare all that is derived with what it is derived from, and mend it where asked.
 --
 -- Returns one row per kind of problem, also where found is 0: how many, how many were repaired, ids
@@ -231,13 +273,8 @@ begin
   perform memdb._require_operator();
   perform memdb._lock_truth(p_tenant, true);
   v_now := memdb._truth_time(p_tenant);
-  return query select * from memdb._audit_versions(p_tenant, p_repair, v_now);
-  return query select * from memdb._audit_supports(p_tenant, p_repair);
-  return query select * from memdb._audit_labels(p_tenant, p_repair, v_now);
-  return query select * from memdb._audit_beliefs(p_tenant, p_repair, v_now);
-  return query select * from memdb._audit_vectors(p_tenant, p_repair);
-  return query select * from memdb._audit_keywords(p_tenant, p_repair, v_now);
-  return query select * from memdb._audit_queues(p_tenant, p_repair, v_now);
-  return query select * from memdb._audit_graph(p_tenant, p_repair);
+  for v_look in 1 .. 8 loop
+    return query select * from memdb._take_look(p_tenant, v_look, p_repair, v_now);
+  end loop;
 end $$;
 comment on function memdb.check_consistency (integer, boolean) is 'Compare all that is derived with what it is derived from, and mend it where asked.';

@@ -68,7 +68,7 @@ as $$
   union all
   select 'check_differences', count(*)
     from unnest(p_tenants) t (tenant_id)
-    cross join lateral (select r.outcome from memdb.job_run r where r.tenant_id = t.tenant_id and r.name = 'check'
+    cross join lateral (select r.outcome from memdb.job_run r where r.tenant_id = t.tenant_id and r.name = 'check' and r.finished_at is not null
                          order by r.run_id desc limit 1) r
    where r.outcome = 'warned'
   union all

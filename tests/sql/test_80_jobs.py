@@ -55,7 +55,7 @@ def test_what_is_due_runs_and_is_due_again_later(world):
     jobs(world)
     world.wait(8)
     done = run(world)
-    assert {row.outcome for row in done} == {"done"}
+    assert {row.outcome for row in done if row.name != "check"} == {"done"}
     assert {"fade", "fold_uses", "purge_logs", "check"} <= {row.name for row in done}
     assert world.tier(one) == "archive"
     found = jobs(world)
@@ -310,10 +310,27 @@ def test_a_note_is_for_those_who_see_the_whole_tenant(world, db, app_role, as_ro
 def test_differences_that_are_found_warn(world, db):
     (one,) = world.record("a")
     db.execute("update memdb.memory set status = 'stale' where memory_id = %s", [one])
+    db.execute(
+        "update memdb.session set next_sequence = 0 where tenant_id = %s", [world.rows.tenant]
+    )
     only(world, "check")
-    (row,) = run(world)
-    assert row.outcome == "warned" and "status" in row.note
+    rows = run(world)
+    assert [row.outcome for row in rows] == ["running"] * 7 + ["warned"]
+    assert [row.remaining for row in rows] == [7, 6, 5, 4, 3, 2, 1, 0]
+    every = db.execute(
+        "select c.found || ' ' || c.problem as problem from memdb.check_consistency(%s) c"
+        " where c.found > 0",
+        [world.rows.tenant],
+    ).fetchall()
+    assert "status" in rows[-1].note and len(every) > 1
+    assert {row.problem for row in every} == {*rows[-1].note.split("; ")}
     assert jobs(world)["check"].last_outcome == "warned"
+
+
+def test_a_check_that_finds_nothing_says_nothing(world):
+    world.record("a")
+    only(world, "check")
+    assert [(row.outcome, row.note) for row in run(world)][-1] == ("done", None)
 
 
 # --- pg_cron ---------------------------------------------------------------------------------
