@@ -93,24 +93,15 @@ def _gather(session: psycopg.Connection[Any], filled: Filled, rows: int, again: 
     belongs = np.concatenate(
         [_nearest(vectors[start : start + _CHUNK], centres) for start in range(0, rows, _CHUNK)]
     )
-    space: int = one(
-        session,
-        "select n.namespace_id from memdb.namespace n where n.tenant_id = %s",
-        filled.tenant,
-    )
+    space: int = one(session, "select pg_temp.space_of(%s)", filled.tenant)
     make = "select pg_temp.make_topics(%s, %s, %s)"
     topics: list[int] = one(session, make, filled.tenant, space, len(centres))
     memories: list[int] = one(session, "select pg_temp.memories_of(%s)", filled.tenant)
-    with session.cursor().copy(
-        "copy memdb.topic_centroid (tenant_id, model_id, topic_id, namespace_id, vector) from stdin"
-    ) as copy:
-        for topic, centre in zip(topics, centres, strict=True):
-            copy.write_row((filled.tenant, filled.model, topic, space, vector_text(centre)))
-    with session.cursor().copy(
-        "copy memdb.memory_topic (tenant_id, memory_id, version, topic_id, namespace_id) from stdin"
-    ) as copy:
-        for memory, place in zip(memories, belongs, strict=True):
-            copy.write_row((filled.tenant, memory, 1, topics[int(place)], space))
+    centroids = [vector_text(centre) for centre in centres]
+    groups = [topics[int(place)] for place in belongs]
+    place = "select pg_temp.place(%s, %s, %s, %s, %s, %s, %s)"
+    where = filled.tenant, filled.model, space
+    one(session, place, *where, topics, centroids, memories, groups)
 
 
 def _centres(vectors: _Floats) -> _Floats:

@@ -12,6 +12,26 @@ as $$
   select array_agg(m.topic_id order by m.topic_id) from made m;
 $$;
 
+-- space_of: the one namespace of a tenant.
+create or replace function pg_temp.space_of (p_tenant integer)
+  returns integer
+  language sql
+as $$
+  select n.namespace_id from memdb.namespace n where n.tenant_id = p_tenant;
+$$;
+
+-- place: give topics their centroids, and memories their topics.
+create or replace function pg_temp.place (
+  p_tenant integer, p_model integer, p_namespace integer, p_topics bigint[], p_centroids text[], p_memories bigint[], p_belongs bigint[])
+  returns void
+  language sql
+as $$
+  insert into memdb.topic_centroid (tenant_id, model_id, topic_id, namespace_id, vector)
+    select p_tenant, p_model, c.topic_id, p_namespace, c.vector::halfvec from unnest(p_topics, p_centroids) c (topic_id, vector);
+  insert into memdb.memory_topic (tenant_id, memory_id, version, topic_id, namespace_id)
+    select p_tenant, m.memory_id, 1, m.topic_id, p_namespace from unnest(p_memories, p_belongs) m (memory_id, topic_id);
+$$;
+
 -- topics_of: the ids of the topics of a tenant; empty where there are none.
 create or replace function pg_temp.topics_of (p_tenant integer)
   returns bigint[]

@@ -127,7 +127,7 @@ async def test_what_was_sent_is_not_sent_back(client: httpx.AsyncClient) -> None
 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
-    [("GET", "/", 404), ("GET", "/v1/nothing", 404), ("DELETE", "/v1/recall", 405)],
+    [("GET", "/nothing", 404), ("GET", "/v1/nothing", 404), ("DELETE", "/v1/recall", 405)],
 )
 async def test_no_such_route(
     client: httpx.AsyncClient, method: str, path: str, status: int

@@ -185,6 +185,6 @@ def test_within_a_budget_questions_are_encoded_when_they_are_asked(run: Any, fol
     figures = folder / "figures.json"
     result = run("--encoder", "hash-32", "--budget-ms", "5000", "--json", str(figures))
     assert result.exit_code == 0, result.output
-    assert "within 5000 ms, encoding included" in result.stderr
+    assert "within 5000 ms, encoding and reranking included" in result.stderr
     found = json.loads(figures.read_text())[set_of(folder).name.partition(".")[0]]
     assert (found["budget_ms"], found["degraded"]) == (5000, 0)

@@ -546,10 +546,11 @@ def test_auto_takes_the_encoder_the_tenant_has() -> None:
 
 
 def test_auto_goes_without_vectors_where_nothing_is_installed(monkeypatch) -> None:
-    def missing(name: str, **options: Any) -> None:
+    def missing(name: str, options: Any) -> None:
         raise ModelMissing(f"{name} is not installed")
 
-    monkeypatch.setattr("memdb.scope.get_encoder", missing)
+    # Not get_encoder: a test before may have loaded the encoder of this process.
+    monkeypatch.setattr("memdb.scope._shared_encoder", missing)
     for models, lacks in (([], False), ([model(name="not-here")], True)):
         where = scope(wanted_encoder="auto")
         starting(*models).play(start(where))
