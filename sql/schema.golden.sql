@@ -3327,6 +3327,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _is_hidden (p_tenant integer, p_subject text, p_subject_id bigint)
 -- returns boolean; stable, security definer; for memdb_reader
 
+-- _is_late (p_tenant integer, p_receipt bigint, p_after bigint, p_since timestamp with time zone)
+-- returns boolean; stable; for its owner
+
 -- _is_listed (p_tenant integer, p_subject text, p_subject_id bigint)
 -- returns boolean; stable; for its owner
 
@@ -3407,9 +3410,6 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- _last_turns (p_tenant integer, p_session bigint, p_tokens integer)
 -- returns TABLE(event_id bigint, sequence integer, kind text, speaker text, text text, occurred_at timestamp with time zone, tokens integer, is_cut boolean); stable, rows 50; for memdb_reader
-
--- _late_versions (p_tenant integer, p_receipt bigint, p_after bigint, p_since timestamp with time zone)
--- returns TABLE(memory_id bigint, version integer); stable, rows 10; for its owner
 
 -- _lease_events (p_tenant integer, p_worker text, p_events bigint[], p_until timestamp with time zone, p_now timestamp with time zone)
 -- returns bigint[]; volatile; for its owner

@@ -26,6 +26,11 @@ from memdb.settings import Settings
 Serve = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
 
 
+Declared = dict[tuple[str, re.Pattern[str]], set[tuple[int, str]]]
+# Writing the document takes as long as many a test; what has the same routes has the same.
+_documents: dict[frozenset[str], Declared] = {}
+
+
 @pytest.fixture
 def tenant_name(dsn: str) -> str:
     """A tenant of its own, committed in the database that tests share."""
@@ -110,8 +115,15 @@ def _client(app: FastAPI, key: str | None) -> httpx.AsyncClient:
     )
 
 
-def _declared(app: FastAPI) -> dict[tuple[str, re.Pattern[str]], set[tuple[int, str]]]:
+def _declared(app: FastAPI) -> Declared:
     """The (status, media type) pairs that the document declares, by method and path."""
+    routes = frozenset(getattr(route, "path", "") for route in app.routes)
+    if routes not in _documents:
+        _documents[routes] = _read(app)
+    return _documents[routes]
+
+
+def _read(app: FastAPI) -> Declared:
     return {
         (method.upper(), re.compile(re.sub(r"\{\w+\}", "[^/]+", path))): {
             (int(status), media_type)

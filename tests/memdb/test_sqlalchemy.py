@@ -65,7 +65,9 @@ def test_every_read_view_of_content_is_there(db: Any) -> None:
         "select c.relname from pg_class c where c.relnamespace = 'memdb'::regnamespace"
         " and c.relkind = 'v' and has_table_privilege('memdb_reader', c.oid, 'select')"
     ).fetchall()
-    assert {view.name for view in m.VIEWS} == {row.relname for row in found}
+    # shown_* are what functions read instead of tables: not for apps, who have row security.
+    wanted = {row.relname for row in found if not row.relname.startswith("shown_")}
+    assert {view.name for view in m.VIEWS} == wanted
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
