@@ -3459,7 +3459,7 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _list_named (p_tenant integer, p_receipt bigint, p_target jsonb)
 -- returns void; volatile; for its owner
 
--- _list_quoted (p_tenant integer, p_receipt bigint, p_target jsonb, p_after bigint DEFAULT 0)
+-- _list_quoted (p_tenant integer, p_receipt bigint, p_target jsonb)
 -- returns void; volatile; for its owner
 
 -- _list_rest (p_tenant integer, p_receipt bigint, p_target jsonb)
@@ -3468,7 +3468,7 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _list_states (p_tenant integer, p_namespaces text[], p_user text, p_types text[], p_statuses text[], p_after bigint, p_after_at timestamp with time zone, p_limit integer, p_belief_at timestamp with time zone, p_world_at timestamp with time zone)
 -- returns TABLE(memory_id bigint, version integer, status text); stable, security definer, rows 50; for memdb_reader
 
--- _list_whole (p_tenant integer, p_receipt bigint, p_memory_ids bigint[] DEFAULT NULL::bigint[])
+-- _list_whole (p_tenant integer, p_receipt bigint)
 -- returns void; volatile; for its owner
 
 -- _literals (p_query text)

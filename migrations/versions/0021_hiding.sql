@@ -4,6 +4,14 @@
 -- batches. So whoever reads memories asks the list too, while an erasure is under way. A memory that
 -- stays is on the list with `stays` until it is parted from what goes, and hidden for so long.
 
+-- Functions that have other arguments now, or are gone: left there, the new ones would not be told from them.
+drop function if exists memdb._forget(integer, jsonb, text, boolean);
+drop function if exists memdb._hide_erasure(integer, bigint, jsonb, timestamptz);
+drop function if exists memdb._is_list_late(integer, bigint, timestamptz);
+drop function if exists memdb._last_reason(integer);
+drop function if exists memdb._loosen_survivors(integer, bigint, timestamptz);
+drop function if exists memdb._take_items(integer, bigint, text, integer, bigint);
+
 alter type memdb._recall_filter add attribute hides boolean;
 
 alter table memdb.erasure_receipt alter column phase set default 'part';

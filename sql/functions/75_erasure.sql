@@ -124,8 +124,8 @@ comment on function memdb._list_named (integer, bigint, jsonb) is 'Put on the li
 -- _list_quoted: put on the list the events that only memories named by the request quote.
 --
 -- Where memories were named, their words stand in those events too, and would become memories again.
--- Not the words of another user. p_after: only for reasons recorded later than that one.
-create or replace function memdb._list_quoted (p_tenant integer, p_receipt bigint, p_target jsonb, p_after bigint default 0)
+-- Not the words of another user.
+create or replace function memdb._list_quoted (p_tenant integer, p_receipt bigint, p_target jsonb)
   returns void
   language plpgsql volatile
 as $$
@@ -144,7 +144,7 @@ begin
       join memdb.event e on e.tenant_id = p_tenant and e.event_id = p.event_id
       join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = i.subject_id
      where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and i.wave = 0
-       and j.justification_id > p_after and (e.user_id is null or e.user_id = m.user_id)
+       and (e.user_id is null or e.user_id = m.user_id)
        and memdb._is_meant(null, null, v_agent, v_sessions, v_namespaces, v_from, v_to,
            e.namespace_id, e.session_id, e.user_id, e.agent_id, e.occurred_at)
        and not exists (
@@ -156,7 +156,7 @@ begin
                                and d.version = k.version))
     on conflict do nothing;
 end $$;
-comment on function memdb._list_quoted (integer, bigint, jsonb, bigint) is 'Put on the list the events that only memories named by the request quote.';
+comment on function memdb._list_quoted (integer, bigint, jsonb) is 'Put on the list the events that only memories named by the request quote.';
 
 -- _list_derived: put on the list every version that some reason ties to what is on it, wave by wave.
 --
@@ -271,31 +271,27 @@ comment on function memdb._spare_supported (integer, bigint) is 'Mark the derive
 -- _list_whole: put on the list each memory with a version that goes, or stays and loses a reason.
 --
 -- In the place of its versions where none of them is left, and as what stays otherwise. Versions that
--- turned out to lose nothing are taken off. p_memory_ids: only these; null = all of the list.
-create or replace function memdb._list_whole (p_tenant integer, p_receipt bigint, p_memory_ids bigint[] default null)
+-- turned out to lose nothing are taken off.
+create or replace function memdb._list_whole (p_tenant integer, p_receipt bigint)
   returns void
   language plpgsql volatile
 as $$
 begin
   delete from memdb.erasure_item i
    where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version' and i.stays
-     and (p_memory_ids is null or i.subject_id = any (p_memory_ids))
      and not exists (
        select from memdb.justification j
         where j.tenant_id = p_tenant and j.memory_id = i.subject_id and j.version = i.version
           and memdb._is_broken(p_tenant, j.justification_id));
-  delete from memdb.erasure_item i
-   where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'memory' and i.subject_id = any (p_memory_ids);
   insert into memdb.erasure_item (tenant_id, subject, subject_id, receipt_id, stays)
     select p_tenant, 'memory', i.subject_id, p_receipt, count(*) filter (where not i.stays)
              < (select count(*) from memdb.memory_version v where v.tenant_id = p_tenant and v.memory_id = i.subject_id)
       from memdb.erasure_item i
      where i.tenant_id = p_tenant and i.receipt_id = p_receipt and i.subject = 'version'
-       and (p_memory_ids is null or i.subject_id = any (p_memory_ids))
      group by i.subject_id
     on conflict do nothing;
 end $$;
-comment on function memdb._list_whole (integer, bigint, bigint[]) is 'Put on the list each memory with a version that goes, or stays and loses a reason.';
+comment on function memdb._list_whole (integer, bigint) is 'Put on the list each memory with a version that goes, or stays and loses a reason.';
 
 -- _list_rest: put on the list the sessions and entities that may have nothing left.
 create or replace function memdb._list_rest (p_tenant integer, p_receipt bigint, p_target jsonb)

@@ -284,7 +284,7 @@ comment on function memdb._await_hiding (integer) is 'Let one erasure of a tenan
 
 -- _list_all: list, count and check what a request means, and what others record meanwhile until little of it is new.
 --
--- p_seen: as _last_recorded told before; comes back as of the last look.
+-- reason, event and at: what _last_recorded told at the last look.
 create or replace function memdb._list_all (
   p_tenant  integer,
   p_receipt bigint,
@@ -320,7 +320,7 @@ comment on function memdb._list_all (integer, bigint, jsonb, boolean) is 'List, 
 
 -- _forget: list what a request means, which hides it; a dry run is undone.
 --
--- The list is made while others record. Then they wait, for what they recorded last to be worked in
+-- The list is made while others record. Then they wait, for a look at what they recorded last
 -- and for one batch of parting and hiding (p_batch): a small erasure is past that when this returns.
 create or replace function memdb._forget (p_tenant integer, p_target jsonb, p_reason text, p_dry_run boolean, p_batch integer default 200)
   returns table (receipt_id bigint, state text, remaining bigint, counts jsonb, kept jsonb)
