@@ -373,8 +373,12 @@ def forward_only() -> NoReturn:
 
 
 def _steps_after_revisions(vector_schema: str) -> Iterator[tuple[str, str]]:
-    for file in function_files():
+    *functions, grants = function_files()
+    for file in functions:
         yield f"functions/{file.name}", _localise(_read(file), vector_schema)
+    # Before the grants: these write every function anew, and then none looks left over.
+    yield "leftover.sql", _read(migrations_dir() / "leftover.sql")
+    yield f"functions/{grants.name}", _localise(_read(grants), vector_schema)
     stamp = _read(migrations_dir() / "stamp.sql")
     yield "stamp.sql", _fill(stamp, package_version=_package_version(), sql_sha256=sql_sha256())
 

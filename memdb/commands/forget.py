@@ -96,6 +96,9 @@ def _finish(memory: Memory) -> None:
 
 
 def _show(found: Erasure) -> None:
+    if not any(found.counts.values()):
+        out.print("nothing fits what was given")
+        return
     table = plain_table("table", "rows", right=("rows",))
     for name, rows in sorted(found.counts.items()):
         table.add_row(name, f"{rows:,}")

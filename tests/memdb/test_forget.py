@@ -70,6 +70,7 @@ def test_the_command_line(memory, dsn) -> None:
     assert (found["state"], found["counts"]["memory"]) == ("dry_run", 2)
     assert "nothing was changed" in run("forget", "--user", "ann")
     assert "forgotten" in run("forget", "--user", "ann", "--reason", "asked to", "--yes")
+    assert "nothing fits" in run("forget", "--user", "ann")
     assert "done" in run("forget", "--continue")
     (receipt,) = json.loads(run("receipts", "--json"))
     assert "asked to" in run("receipts", str(receipt["receipt_id"]))

@@ -86,6 +86,27 @@ def test_a_changed_function_is_put_right(fresh_db: FreshDatabase) -> None:
     assert dump(fresh_db.dsn) == before
 
 
+def test_a_function_whose_arguments_changed_leaves_no_second(fresh_db: FreshDatabase) -> None:
+    connection = fresh_db.connect()
+    assert _doubled(connection) == []
+    for name, body in (("forget", "select 1"), ("recall", "select memdb.forget(p_tenant, p_old)")):
+        connection.execute(
+            f"create function memdb.{name} (p_tenant integer, p_old integer) returns integer"
+            f" language sql begin atomic {body}; end"
+        )
+    assert _doubled(connection) == ["forget", "recall"]
+    assert migrate.upgrade(fresh_db.dsn).is_current
+    assert _doubled(connection) == []
+
+
+def _doubled(connection) -> list[str]:
+    rows = connection.execute(
+        "select p.proname from pg_proc p where p.pronamespace = 'memdb'::regnamespace"
+        " group by 1 having count(*) > 1 order by 1"
+    ).fetchall()
+    return [name for (name,) in rows]
+
+
 def test_a_failure_in_the_middle_leaves_nothing(
     empty: str, monkeypatch: pytest.MonkeyPatch, tmp_path
 ) -> None:
