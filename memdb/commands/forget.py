@@ -96,20 +96,20 @@ def _finish(memory: Memory) -> None:
 
 
 def _show(found: Erasure) -> None:
-    if not any(found.counts.values()):
+    if any(found.counts.values()):
+        table = plain_table("table", "rows", right=("rows",))
+        for name, rows in sorted(found.counts.items()):
+            table.add_row(name, f"{rows:,}")
+        out.print(table)
+    else:
         out.print("nothing fits what was given")
-        return
-    table = plain_table("table", "rows", right=("rows",))
-    for name, rows in sorted(found.counts.items()):
-        table.add_row(name, f"{rows:,}")
-    out.print(table)
     kept = ", ".join(f"{rows:,} {name}" for name, rows in found.kept.items() if rows)
     if kept:
         note(f"stays for other reasons: {kept}")
-    if found.receipt_id is None:
-        note("nothing was changed; --yes forgets it")
-    else:
+    if found.receipt_id is not None:
         note(f"forgotten; receipt {found.receipt_id}: memdb receipts {found.receipt_id} --verify")
+    elif any(found.counts.values()):
+        note("nothing was changed; --yes forgets it")
 
 
 def receipts(
