@@ -67,6 +67,52 @@ begin
 end $$;
 comment on function memdb._note_loosened (integer, timestamptz) is 'Note what was tied to the memories that fell or rose in the next correction not seen yet.';
 
+-- _add_uses: add uses to locked memories, promote them, see anew what is isolated; returns the archived ones that were used.
+--
+-- The arrays go side by side; p_tied are those of them that something live is tied to.
+create or replace function memdb._add_uses (
+  p_tenant     integer,
+  p_memory_ids bigint[],
+  p_uses       integer[],
+  p_used_at    timestamptz[],
+  p_tied       bigint[]
+)
+  returns bigint[]
+  language plpgsql volatile
+  -- A table filled since it was last analyzed looks small, and a join of all with all takes minutes a batch then.
+  set enable_nestloop = off
+as $$
+declare
+  v_revived bigint[];
+begin
+  with life as materialized (
+    select n.namespace_id, memdb._life(p_tenant, n.namespace_id) as life
+      from (select distinct m.namespace_id from memdb.memory m
+             where m.tenant_id = p_tenant and m.memory_id = any (p_memory_ids)) n),
+  judged as materialized (
+    select m.memory_id, u.uses, u.used_at, l.life, t.memory_id is null as is_isolated
+      from memdb.memory m
+      join unnest(p_memory_ids, p_uses, p_used_at) u (memory_id, uses, used_at) on u.memory_id = m.memory_id
+      join life l on l.namespace_id = m.namespace_id
+      left join unnest(p_tied) t (memory_id) on t.memory_id = m.memory_id
+     where m.tenant_id = p_tenant and m.memory_id = any (p_memory_ids)),
+  folded as (
+    update memdb.memory m
+       set use_count = m.use_count + j.uses, last_used_at = greatest(m.last_used_at, j.used_at), is_isolated = j.is_isolated,
+           tier = memdb._promoted_tier(j.life, m.tier, m.use_count + j.uses),
+           -- Only what comes earlier, or counts in another tier, is written: the rest stays a lower bound.
+           fades_at = case when memdb._promoted_tier(j.life, m.tier, m.use_count + j.uses) <> m.tier or (j.is_isolated and not m.is_isolated)
+                           then memdb._memory_fades_at(j.life, m, memdb._promoted_tier(j.life, m.tier, m.use_count + j.uses),
+                                                       j.is_isolated, j.uses, j.used_at)
+                           else m.fades_at end
+      from judged j
+     where m.tenant_id = p_tenant and m.memory_id = any (p_memory_ids) and m.memory_id = j.memory_id
+    returning m.memory_id, m.tier = 'archive' and j.uses > 0 as is_revived)
+  select array_agg(f.memory_id order by f.memory_id) filter (where f.is_revived) into v_revived from folded f;
+  return v_revived;
+end $$;
+comment on function memdb._add_uses (integer, bigint[], integer[], timestamptz[], bigint[]) is 'Add uses to locked memories, promote them, see anew what is isolated; returns the archived ones that were used.';
+
 -- fold_uses: count noted uses, promote what has earned it, and see anew what is isolated; one bounded step.
 --
 -- Takes up to p_limit (1 to 100,000) rows of the log. Uses are added to use_count and last_used_at; from promote_uses
@@ -80,9 +126,9 @@ create or replace function memdb.fold_uses (p_tenant integer, p_limit integer de
   set enable_seqscan = off
 as $$
 declare
-  v_now     timestamptz;
-  v_revived bigint[];
-  v_noted   bigint := 0;
+  v_now   timestamptz;
+  v_used  record;
+  v_noted bigint := 0;
 begin
   perform memdb._authorize(p_tenant, true);
   perform memdb._check_limit(p_limit, 100000);
@@ -97,36 +143,17 @@ begin
      where u.tenant_id = p_tenant
        and u.ctid = any (array(select f.ctid from memdb.memory_use f where f.tenant_id = p_tenant
                                 order by f.memory_id, f.use_id limit p_limit for update skip locked))
-    returning u.memory_id, u.uses, u.used_at),
-  used as materialized (
-    select t.memory_id, sum(t.uses)::integer as uses, max(t.used_at) filter (where t.uses > 0) as used_at
-      from taken t group by t.memory_id),
-  locked as materialized (
-    select m.memory_id, m.namespace_id from memdb.memory m
-     where m.tenant_id = p_tenant and m.memory_id = any (array(select u.memory_id from used u))
-     order by m.memory_id for no key update),
-  life as materialized (
-    select n.namespace_id, memdb._life(p_tenant, n.namespace_id) as life from (select distinct k.namespace_id from locked k) n),
-  judged as materialized (
-    select k.memory_id, u.uses, u.used_at, l.life, t.memory_id is null as is_isolated
-      from locked k
-      join used u on u.memory_id = k.memory_id
-      join life l on l.namespace_id = k.namespace_id
-      left join unnest(memdb._tied(p_tenant, array(select o.memory_id from locked o))) t (memory_id) on t.memory_id = k.memory_id),
-  folded as (
-    update memdb.memory m
-       set use_count = m.use_count + j.uses, last_used_at = greatest(m.last_used_at, j.used_at), is_isolated = j.is_isolated,
-           tier = memdb._promoted_tier(j.life, m.tier, m.use_count + j.uses),
-           -- Only what comes earlier, or counts in another tier, is written: the rest stays a lower bound.
-           fades_at = case when memdb._promoted_tier(j.life, m.tier, m.use_count + j.uses) <> m.tier or (j.is_isolated and not m.is_isolated)
-                           then memdb._memory_fades_at(j.life, m, memdb._promoted_tier(j.life, m.tier, m.use_count + j.uses),
-                                                       j.is_isolated, j.uses, j.used_at)
-                           else m.fades_at end
-      from judged j
-     where m.tenant_id = p_tenant and m.memory_id = j.memory_id
-    returning m.memory_id, m.tier = 'archive' and j.uses > 0 as is_revived)
-  select array_agg(f.memory_id order by f.memory_id) filter (where f.is_revived) into v_revived from folded f;
-  perform memdb._revive(p_tenant, v_revived);
+    returning u.memory_id, u.uses, u.used_at)
+  select array_agg(s.memory_id) as memory_ids, array_agg(s.uses) as uses, array_agg(s.used_at) as used_at
+    into v_used
+    from (select t.memory_id, sum(t.uses)::integer as uses, max(t.used_at) filter (where t.uses > 0) as used_at
+            from taken t group by t.memory_id) s;
+  if v_used.memory_ids is not null then
+    perform from memdb.memory m where m.tenant_id = p_tenant and m.memory_id = any (v_used.memory_ids)
+      order by m.memory_id for no key update;
+    perform memdb._revive(p_tenant, memdb._add_uses(p_tenant, v_used.memory_ids, v_used.uses, v_used.used_at,
+      memdb._tied(p_tenant, v_used.memory_ids)));
+  end if;
   -- A search that ended at the limit has not come to the last correction yet.
   return greatest((v_noted is not null)::integer,
                   (select count(*) from (select from memdb.memory_use u where u.tenant_id = p_tenant limit 10000) w));
@@ -156,6 +183,7 @@ comment on function memdb._revive (integer, bigint[]) is 'Bring archived memorie
 create or replace function memdb._recompute_fading (p_tenant integer, p_limit integer)
   returns integer
   language plpgsql volatile
+  set enable_nestloop = off  -- as in _add_uses
 as $$
 declare
   v_from bigint;
@@ -175,7 +203,7 @@ begin
   with life as materialized (
     select n.namespace_id, memdb._life(p_tenant, n.namespace_id) as life
       from (select distinct m.namespace_id from memdb.memory m where m.tenant_id = p_tenant and m.memory_id = any (v_ids)) n),
-  wanted as (
+  wanted as materialized (
     select m.memory_id, t.tier, memdb._memory_fades_at(l.life, m, t.tier, m.is_isolated, 0, null) as fades_at
       from memdb.memory m
       join life l on l.namespace_id = m.namespace_id
@@ -183,7 +211,7 @@ begin
      where m.tenant_id = p_tenant and m.memory_id = any (v_ids) and m.tier <> 'archive')
   update memdb.memory m set tier = w.tier, fades_at = w.fades_at
     from wanted w
-   where m.tenant_id = p_tenant and m.memory_id = w.memory_id
+   where m.tenant_id = p_tenant and m.memory_id = any (v_ids) and m.memory_id = w.memory_id
      and (w.tier <> m.tier or w.fades_at < coalesce(m.fades_at, 'infinity'));
   update memdb.refade r set memory_id = v_ids[cardinality(v_ids)] where r.tenant_id = p_tenant;
   return (select count(*) from (select from memdb.memory m
@@ -216,13 +244,13 @@ comment on function memdb._next_life (jsonb, memdb.memory, boolean, bigint, time
 
 -- _move_due: give locked memories that are due the tier and the moment they have now; returns those that are archived by it.
 --
--- Uses not yet folded count, and so do ties made since the last fold.
-create or replace function memdb._move_due (p_tenant integer, p_memory_ids bigint[], p_now timestamptz)
+-- Uses not yet folded count, and so do ties made since the last fold: p_tied.
+create or replace function memdb._move_due (p_tenant integer, p_memory_ids bigint[], p_tied bigint[], p_now timestamptz)
   returns bigint[]
   language plpgsql volatile
+  set enable_nestloop = off  -- as in _add_uses
 as $$
 declare
-  v_tied bigint[] := memdb._tied(p_tenant, p_memory_ids);
   v_gone bigint[];
 begin
   with life as materialized (
@@ -234,24 +262,24 @@ begin
       from memdb.memory_use u
      where u.tenant_id = p_tenant and u.memory_id = any (p_memory_ids)
      group by u.memory_id),
-  now as (
+  now as materialized (
     select m.memory_id, a.is_alone, n.tier, n.fades_at
       from memdb.memory m
       join life l on l.namespace_id = m.namespace_id
       left join used u on u.memory_id = m.memory_id
-      left join unnest(v_tied) t (memory_id) on t.memory_id = m.memory_id
+      left join unnest(p_tied) t (memory_id) on t.memory_id = m.memory_id
       cross join lateral (select m.is_isolated and t.memory_id is null) a (is_alone)
       cross join lateral memdb._next_life(l.life, m, a.is_alone, coalesce(u.uses, 0), u.used_at, p_now) n
      where m.tenant_id = p_tenant and m.memory_id = any (p_memory_ids)),
   moved as (
     update memdb.memory m set tier = n.tier, is_isolated = n.is_alone, fades_at = n.fades_at
       from now n
-     where m.tenant_id = p_tenant and m.memory_id = n.memory_id
+     where m.tenant_id = p_tenant and m.memory_id = any (p_memory_ids) and m.memory_id = n.memory_id
     returning m.memory_id, m.tier)
   select coalesce(array_agg(g.memory_id) filter (where g.tier = 'archive'), '{}') into v_gone from moved g;
   return v_gone;
 end $$;
-comment on function memdb._move_due (integer, bigint[], timestamptz) is 'Give locked memories that are due the tier and the moment they have now; returns those that are archived by it.';
+comment on function memdb._move_due (integer, bigint[], bigint[], timestamptz) is 'Give locked memories that are due the tier and the moment they have now; returns those that are archived by it.';
 
 -- _count_spent: count the uses of memories that faded nevertheless: left in the log, they would bring them back.
 create or replace function memdb._count_spent (p_tenant integer, p_memory_ids bigint[])
@@ -308,7 +336,7 @@ begin
   if v_ids = '{}' then
     return 0;
   end if;
-  v_gone := memdb._move_due(p_tenant, v_ids, v_now);
+  v_gone := memdb._move_due(p_tenant, v_ids, memdb._tied(p_tenant, v_ids), v_now);
   perform memdb._count_spent(p_tenant, v_gone);
   perform memdb._chill(p_tenant, v_gone);
   return (select count(*) from (select from memdb.memory m
