@@ -317,6 +317,16 @@ def test_a_fingerprint_is_the_same_where_vectors_may_be_compared() -> None:
     assert HashEncoder(64).fingerprint() == HashEncoder(64, max_tokens=10).fingerprint()
 
 
+def test_the_command_line_starts_without_the_client_of_an_endpoint() -> None:
+    script = """
+import sys
+import memdb.cli
+assert not {"openai", "onnxruntime", "fastapi", "uvicorn"} & set(sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_memdb_models_imports_without_numpy() -> None:
     script = """
 import sys
