@@ -105,9 +105,8 @@ declare
   v_is_now boolean := p_belief_at is null and p_world_at is null;
 begin
   with hit as materialized (
-    select m.m from unnest(p_hits) h (id)
-      cross join lateral (select m from memdb.memory m where m.tenant_id = p_tenant and m.memory_id = h.id offset 0) m
-     where v_is_now
+    -- All ids in one scan: it reads a page of the index once for all ids on it, a look-up for each reads it again.
+    select m from memdb.memory m where m.tenant_id = p_tenant and m.memory_id = any (p_hits) and v_is_now
     union all
     select m from memdb._memories_then(p_tenant, p_hits, p_namespaces, p_user, p_sessions, p_types, p_statuses,
                                        p_belief_at, p_world_at, p_also) m
@@ -129,9 +128,10 @@ begin
       cross join lateral memdb._next_then(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, h.m, p_width + 1,
                                           p_belief_at, p_world_at, p_also) n
      where p_width > 0 and not v_is_now),
-  -- A line is a session, or what one user has in a namespace without one; spot is the place in it.
+  -- A line is a session, or what one user has in a namespace without one; spot is the place in it. Sorted once: frames of
+  -- rows in the same order need no second sort.
   ordered as (
-    select f.*, row_number() over reading as number, lag(f.memory_id) over reading = f.memory_id as is_repeated,
+    select f.*, lag(f.memory_id) over reading = f.memory_id as is_repeated,
            f.line = lag(f.line) over reading and f.owner is not distinct from lag(f.owner) over reading
            and (f.line > 0 or f.spot <= lag(f.spot) over reading + 21600) as is_next
       from (select f.*, coalesce(f.session_id, -f.namespace_id) as line, case when f.session_id is null then f.user_id end as owner,
@@ -139,7 +139,8 @@ begin
               from found f) f
     window reading as (order by f.line, f.owner, f.spot, f.memory_id, f.is_hit desc)),
   placed as (
-    select o.*, sum(case when o.is_next then 1 else p_width + 1 end) over (order by o.number) as place
+    select o.memory_id, o.version, o.occurred_at, o.namespace_id, o.factor, o.is_hit,
+           sum(case when o.is_next then 1 else p_width + 1 end) over (order by o.line, o.owner, o.spot, o.memory_id rows unbounded preceding) as place
       from ordered o
      where o.is_repeated is not true),
   kept as (
@@ -149,10 +150,12 @@ begin
      where r.by_hit or r.memory_id = any (p_nearest)
     union all
     select m.memory_id, m.version, m.occurred_at, m.namespace_id,
-           memdb._memory_factor(m.importance, m.confidence, m.trust, m.status, m.tier), -(p_width + 1) * n.place, false
-      from unnest(p_nearest) with ordinality n (id, place)
-      cross join lateral (select m.* from memdb.memory m where m.tenant_id = p_tenant and m.memory_id = n.id and v_is_now offset 0) m
-     where not exists (select from placed p where p.memory_id = n.id)
+           memdb._memory_factor(m.importance, m.confidence, m.trust, m.status, m.tier),
+           -(p_width + 1) * array_position(p_nearest, m.memory_id), false
+      from memdb.memory m
+     where m.tenant_id = p_tenant and m.memory_id = any (array(select n.id from unnest(p_nearest) n (id)
+                                                                where not exists (select from placed p where p.memory_id = n.id)))
+       and v_is_now
     union all
     select m.memory_id, m.version, m.occurred_at, m.namespace_id,
            memdb._memory_factor(m.importance, m.confidence, m.trust, m.status, m.tier),
@@ -186,20 +189,23 @@ create or replace function memdb._window_scores (
   out asks      boolean[]
 )
   language plpgsql stable
+  -- Ten rows are guessed of any array, and hundreds would be compared with hundreds one by one.
+  set enable_nestloop = off
 as $$
 declare
   v_any tsquery := memdb._any_term(p_terms)::tsquery;
 begin
   with row as materialized (
-    select r.place, r.number, v.*
+    select r.place, r.number, v.keyword, v.scope, v.event_id, v.asks
       from unnest(p_memory_ids, p_versions, p_places) with ordinality r (memory_id, version, place, number)
-      cross join lateral (
+      join (
         -- Most neighbours hold none of the terms: their lexemes need not be taken apart.
-        select case when v.keyword @@ v_any then setweight(v.keyword, 'A', p_terms) end as keyword, 3 as scope,
+        select v.memory_id, v.version, case when v.keyword @@ v_any then setweight(v.keyword, 'A', p_terms) end as keyword, 3 as scope,
                v.event_id, right(rtrim(right(v.text, 20), E' \t\r\n'), 1) in ('?', '？') as asks
           from memdb.memory_version v
-         where v.tenant_id = p_tenant and v.memory_id = r.memory_id and v.version = r.version
-        offset 0) v),
+         where v.tenant_id = p_tenant and v.memory_id = any (p_memory_ids)
+        offset 0) v
+        on v.memory_id = r.memory_id and v.version = r.version),
   term as materialized (
     select t.* from unnest(p_terms, p_idf) with ordinality t (term, idf, number)),
   -- Once: joined below with every step, it would unpack the keywords of every row for each of them.

@@ -92,25 +92,30 @@ begin
         cross join generate_series(-p_width, p_width) d (step)
         join row r on r.place = p.place + d.step
        where p_vector is not null),
+    -- All in one scan of each index, which reads a page once for all ids on it; so versions are told apart below.
+    other as materialized (
+      select array_agg(distinct a.memory_id) as ids from around a where a.memory_id <> all (p_nearest)),
     measured as materialized (
-      select n.memory_id, n.similarity from unnest(p_nearest, p_similarity) n (memory_id, similarity)
+      select n.memory_id, null::integer as version, n.similarity from unnest(p_nearest, p_similarity) n (memory_id, similarity)
       union all
-      select n.memory_id, -(e.vector <#> p_vector)
-        from (select distinct a.memory_id, a.version from around a where a.memory_id <> all (p_nearest)) n
-        cross join lateral (
-          select e.vector from memdb.embedding e
-           where e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = n.memory_id and e.version = n.version
-          union all
-          select e.vector from memdb.embedding_cold e
-           where e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = n.memory_id and e.version = n.version) e),
-    middle as materialized (
-      select avg(m.similarity) as mean from around a join measured m on m.memory_id = a.memory_id where a.step = 0),
-    close as (
-      select a.place, sum((m.similarity - d.mean) * case a.step when 0 then 1 else 0.1 end) as closeness
+      select e.memory_id, e.version, -(e.vector <#> p_vector)
+        from memdb.embedding e
+       where e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = any ((select o.ids from other o)::bigint[])
+      union all
+      select e.memory_id, e.version, -(e.vector <#> p_vector)
+        from memdb.embedding_cold e
+       where e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = any ((select o.ids from other o)::bigint[])),
+    near as materialized (
+      select a.place, a.step, m.similarity
         from around a
-        join measured m on m.memory_id = a.memory_id
+        join measured m on m.memory_id = a.memory_id and coalesce(m.version, a.version) = a.version),
+    middle as materialized (
+      select avg(n.similarity) as mean from near n where n.step = 0),
+    close as (
+      select n.place, sum((n.similarity - d.mean) * case n.step when 0 then 1 else 0.1 end) as closeness
+        from near n
         cross join middle d
-       group by a.place)
+       group by n.place)
     select p.memory_id, p.version, null::bigint, p.keyword, coalesce(c.closeness, 0),
            ln(p.factor) + coalesce(ln(g.weight), 0)
            + case when memdb._is_named(e.speaker, p_query, v_words) then 0.4 else 0 end - case when p.asks then 0.3 else 0 end
