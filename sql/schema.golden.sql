@@ -91,6 +91,24 @@ CREATE TYPE memdb._recall_hit AS (
 
 COMMENT ON TYPE memdb._recall_hit IS 'A hit of recall on its way through the ranking, as ids and numbers.';
 
+CREATE TYPE memdb._recall_weights AS (
+	importance double precision,
+	reliability double precision,
+	status double precision,
+	tier double precision,
+	namespace double precision,
+	freshness double precision,
+	centrality double precision,
+	strength double precision,
+	working double precision,
+	short_term double precision,
+	long_term double precision,
+	archive double precision,
+	half_life_days double precision
+);
+
+COMMENT ON TYPE memdb._recall_weights IS 'By how much each factor of a recall counts, where not as usual: exponents, what each tier is worth, a half-life.';
+
 CREATE TYPE memdb._truth_change AS (
 	subject text,
 	subject_id bigint,
@@ -2643,6 +2661,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _add_counts (p_counts jsonb, p_more jsonb)
 -- returns jsonb; immutable; for its owner
 
+-- _add_uses (p_tenant integer, p_memory_ids bigint[], p_uses integer[], p_used_at timestamp with time zone[], p_tied bigint[])
+-- returns bigint[]; volatile; for its owner
+
 -- _adjacent (p_tenant integer, p_memory bigint, p_namespaces integer[], p_relations text[], p_fan_out integer)
 -- returns TABLE(memory_id bigint, weight real); stable, rows 16; for its owner
 
@@ -2667,7 +2688,7 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _alternatives (p_tenant integer, p_now timestamp with time zone)
 -- returns bigint[]; stable; for its owner
 
--- _anchored (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_also memdb._recall_filter, p_query text, p_best double precision, p_found bigint[], p_memory_ids bigint[], p_versions integer[], p_scores double precision[], OUT memory_ids bigint[], OUT versions integer[], OUT scores double precision[])
+-- _anchored (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_also memdb._recall_filter, p_query text, p_best double precision, p_found bigint[], p_memory_ids bigint[], p_versions integer[], p_scores double precision[], p_agent text, OUT memory_ids bigint[], OUT versions integer[], OUT scores double precision[])
 -- returns record; stable; for its owner
 
 -- _ann_existing ()
@@ -2796,7 +2817,7 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _cache_watches ()
 -- returns TABLE(name text, is_tenant_wide boolean); immutable, rows 20; for its owner
 
--- _cached_candidates (p_tenant integer, p_query text, p_vector real[], p_namespaces text[], p_user text, p_agent text, p_session text, p_types text[], p_k integer, p_legs text[], p_hops integer, p_include text[], p_belief_at timestamp with time zone, p_world_at timestamp with time zone, p_budget_ms integer, p_tiers text[], p_from timestamp with time zone, p_to timestamp with time zone, p_entities text[], p_topic bigint, p_metadata jsonb, p_expand text, p_offset integer)
+-- _cached_candidates (p_tenant integer, p_query text, p_vector real[], p_namespaces text[], p_user text, p_agent text, p_session text, p_types text[], p_k integer, p_legs text[], p_hops integer, p_include text[], p_belief_at timestamp with time zone, p_world_at timestamp with time zone, p_budget_ms integer, p_tiers text[], p_from timestamp with time zone, p_to timestamp with time zone, p_entities text[], p_topic bigint, p_metadata jsonb, p_expand text, p_offset integer, p_factors jsonb)
 -- returns TABLE(memory_id bigint, version integer, event_id bigint, score real, legs jsonb); volatile, security definer, rows 10; for memdb_reader
 
 -- _cached_hits (p_tenant integer, p_key bytea)
@@ -2813,6 +2834,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- _cause_of (p_tenant integer, p_memory_ids bigint[])
 -- returns TABLE(memory_id bigint, namespace_id integer, cause text, root text, root_id bigint, depth integer, reason text); stable, rows 100; for its owner
+
+-- _centrality_factor (p_ties bigint)
+-- returns double precision; immutable; for its owner
 
 -- _changes_truth (p_tenant integer, p_items memdb._memory_item[], p_new bigint[])
 -- returns boolean; volatile; for its owner
@@ -3090,6 +3114,15 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _extend_list (p_tenant integer, p_receipt bigint, p_target jsonb, p_reason bigint, p_event bigint, p_since timestamp with time zone)
 -- returns boolean; volatile; for its owner
 
+-- _factor_fault (p_factors jsonb)
+-- returns text; immutable; for its owner
+
+-- _factor_hint ()
+-- returns text; immutable; for its owner
+
+-- _factor_logs (p_tenant integer, p_namespaces integer[], p_agent text, p_memory_ids bigint[], p_weights memdb._recall_weights, p_belief_at timestamp with time zone, p_world_at timestamp with time zone)
+-- returns TABLE(memory_id bigint, usual double precision, importance double precision, reliability double precision, status double precision, tier double precision, namespace double precision, freshness double precision, centrality double precision, strength double precision); stable, rows 100; for its owner
+
 -- _facts_before (p_tenant integer, p_namespace integer, p_session bigint, p_before integer, p_tokens integer, p_told jsonb)
 -- returns TABLE(memory_id bigint, version integer, sequence integer, type text, text text, occurred_at timestamp with time zone, tokens integer); stable, rows 20; for memdb_reader
 
@@ -3174,6 +3207,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _fresh_leg (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_terms text[], p_idf double precision[], p_mean double precision, p_limit integer, p_belief_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_also memdb._recall_filter DEFAULT NULL::memdb._recall_filter, OUT event_ids bigint[], OUT scores double precision[])
 -- returns record; stable; for its owner
 
+-- _freshness_factor (p_age double precision, p_half_life double precision)
+-- returns double precision; immutable; for its owner
+
 -- _grants ()
 -- returns TABLE(tenant_id integer, namespaces text[], can_write boolean); stable, security definer, rows 2; for memdb_reader
 
@@ -3198,6 +3234,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _graph_hides (p_tenant integer, p_answer jsonb)
 -- returns boolean; stable; for memdb_operator
 
+-- _graph_hits (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_also memdb._recall_filter, p_agent text, p_query text, p_hops integer, p_belief_at timestamp with time zone, p_world_at timestamp with time zone, p_weights memdb._recall_weights, p_memory_ids bigint[], p_scores double precision[], OUT memory_ids bigint[], OUT versions integer[], OUT scores double precision[])
+-- returns record; stable; for its owner
+
 -- _graph_is_alive ()
 -- returns boolean; stable; for memdb_operator
 
@@ -3210,7 +3249,7 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _graph_labels ()
 -- returns TABLE(label text, kind text); immutable, rows 11; for its owner
 
--- _graph_leg (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_seeds bigint[], p_seed_scores double precision[], p_hops integer, p_belief_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_world_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_also memdb._recall_filter DEFAULT NULL::memdb._recall_filter, OUT memory_ids bigint[], OUT versions integer[], OUT scores double precision[])
+-- _graph_leg (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_seeds bigint[], p_seed_scores double precision[], p_hops integer, p_belief_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_world_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_also memdb._recall_filter DEFAULT NULL::memdb._recall_filter, p_agent text DEFAULT NULL::text, OUT memory_ids bigint[], OUT versions integer[], OUT scores double precision[])
 -- returns record; stable; for its owner
 
 -- _graph_memory ()
@@ -3287,6 +3326,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- _ids_of (p_target jsonb, p_key text)
 -- returns bigint[]; immutable; for its owner
+
+-- _importance_factor (p_importance real)
+-- returns double precision; immutable; for its owner
 
 -- _inherited_headings (p_tenant integer, p_memories jsonb)
 -- returns jsonb; stable; for its owner
@@ -3537,6 +3579,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _memory_sources (p_tenant integer, p_memories jsonb, p_readable integer[])
 -- returns SETOF memdb._memory_source; volatile, rows 1000; for its owner
 
+-- _merged_factors (p_below jsonb, p_above jsonb)
+-- returns jsonb; immutable; for its owner
+
 -- _metadata_members (p_tenant integer, p_namespaces integer[], p_metadata jsonb, p_limit integer)
 -- returns bigint[]; stable; for its owner
 
@@ -3558,7 +3603,7 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _month_number (p_name text)
 -- returns integer; immutable; for its owner
 
--- _move_due (p_tenant integer, p_memory_ids bigint[], p_now timestamp with time zone)
+-- _move_due (p_tenant integer, p_memory_ids bigint[], p_tied bigint[], p_now timestamp with time zone)
 -- returns bigint[]; volatile; for its owner
 
 -- _move_support (p_tenant integer, p_memory_ids bigint[], p_justification_ids bigint[])
@@ -3810,10 +3855,10 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _rebuild_graph ()
 -- returns TABLE(label text, kind text, entries bigint); volatile, security definer, rows 11; for memdb_operator
 
--- _recall_candidates (p_tenant integer, p_query text, p_vector real[], p_namespaces text[], p_user text, p_agent text, p_session text, p_types text[], p_k integer, p_legs text[], p_hops integer, p_include text[], p_belief_at timestamp with time zone, p_world_at timestamp with time zone, p_budget_ms integer DEFAULT NULL::integer, p_tiers text[] DEFAULT NULL::text[], p_from timestamp with time zone DEFAULT NULL::timestamp with time zone, p_to timestamp with time zone DEFAULT NULL::timestamp with time zone, p_entities text[] DEFAULT NULL::text[], p_topic bigint DEFAULT NULL::bigint, p_metadata jsonb DEFAULT NULL::jsonb, p_expand text DEFAULT NULL::text, p_offset integer DEFAULT 0)
+-- _recall_candidates (p_tenant integer, p_query text, p_vector real[], p_namespaces text[], p_user text, p_agent text, p_session text, p_types text[], p_k integer, p_legs text[], p_hops integer, p_include text[], p_belief_at timestamp with time zone, p_world_at timestamp with time zone, p_budget_ms integer DEFAULT NULL::integer, p_tiers text[] DEFAULT NULL::text[], p_from timestamp with time zone DEFAULT NULL::timestamp with time zone, p_to timestamp with time zone DEFAULT NULL::timestamp with time zone, p_entities text[] DEFAULT NULL::text[], p_topic bigint DEFAULT NULL::bigint, p_metadata jsonb DEFAULT NULL::jsonb, p_expand text DEFAULT NULL::text, p_offset integer DEFAULT 0, p_factors jsonb DEFAULT NULL::jsonb)
 -- returns TABLE(memory_id bigint, version integer, event_id bigint, score real, legs jsonb); stable, security definer, rows 10; for memdb_reader
 
--- _recall_factors (p_tenant integer, p_query text, p_agent text, p_memory_ids bigint[], p_versions integer[], p_belief_at timestamp with time zone, p_world_at timestamp with time zone)
+-- _recall_factors (p_tenant integer, p_query text, p_namespaces text[], p_agent text, p_memory_ids bigint[], p_versions integer[], p_scores real[], p_legs jsonb[], p_belief_at timestamp with time zone, p_world_at timestamp with time zone, p_factors jsonb)
 -- returns TABLE(memory_id bigint, factors jsonb); stable, security definer, rows 10; for memdb_reader
 
 -- _recall_fate (p_tenant integer, p_memory bigint, p_query text, p_has_vector boolean, p_namespaces text[], p_user text, p_agent text, p_session text, p_types text[], p_legs text[], p_include text[], p_belief_at timestamp with time zone, p_world_at timestamp with time zone, p_tiers text[], p_from timestamp with time zone, p_to timestamp with time zone, p_entities text[], p_topic bigint, p_metadata jsonb, OUT step text, OUT reason text)
@@ -3849,6 +3894,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _reliability (p_tenant integer, p_namespace integer)
 -- returns jsonb; stable; for its owner
 
+-- _reliability_factor (p_confidence real, p_trust real)
+-- returns double precision; immutable; for its owner
+
 -- _rename_causes (p_tenant integer, p_root text, p_root_ids bigint[], p_now timestamp with time zone)
 -- returns void; volatile; for its owner
 
@@ -3860,6 +3908,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- _require_service ()
 -- returns void; stable; for its owner
+
+-- _resolve_weights (p_tenant integer, p_namespaces text[], p_factors jsonb)
+-- returns memdb._recall_weights; stable; for its owner
 
 -- _resting_on_events (p_tenant integer, p_event_ids bigint[])
 -- returns bigint[]; stable; for its owner
@@ -3915,7 +3966,7 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _scratch_tenant ()
 -- returns integer; volatile; for memdb_operator
 
--- _search (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_also memdb._recall_filter, p_agent text, p_query text, p_model integer, p_vector halfvec, p_legs text[], p_hops integer, p_depth integer, p_k integer, p_belief_at timestamp with time zone, p_world_at timestamp with time zone, p_deadline timestamp with time zone)
+-- _search (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_also memdb._recall_filter, p_agent text, p_query text, p_model integer, p_vector halfvec, p_legs text[], p_hops integer, p_depth integer, p_k integer, p_belief_at timestamp with time zone, p_world_at timestamp with time zone, p_deadline timestamp with time zone, p_weights memdb._recall_weights)
 -- returns TABLE(memory_id bigint, version integer, event_id bigint, score real, legs jsonb); stable, rows 10; for its owner
 
 -- _search_matches (p_tenant integer, p_namespaces integer[], p_user text, p_sessions bigint[], p_types text[], p_statuses text[], p_terms text[], p_idf double precision[], p_holding double precision[], p_mean double precision, p_limit integer, p_also memdb._recall_filter DEFAULT NULL::memdb._recall_filter, OUT memory_ids bigint[], OUT scores double precision[])
@@ -3972,6 +4023,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _states_at (p_tenant integer, p_belief_at timestamp with time zone, p_world_at timestamp with time zone, p_memory_ids bigint[])
 -- returns TABLE(memory_id bigint, version integer, status text); stable, rows 100; for its owner
 
+-- _status_factor (p_status text)
+-- returns double precision; immutable; for its owner
+
 -- _steps_down (p_tenant integer, p_memory_ids bigint[], p_relations text[], p_at timestamp with time zone)
 -- returns TABLE(from_id bigint, memory_id bigint, version integer, relation text, supports boolean); stable, rows 100; for its owner
 
@@ -3979,6 +4033,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- returns TABLE(from_id bigint, event_id bigint, memory_id bigint, version integer, relation text, supports boolean, justification_id bigint, ordinal integer, span_from integer, span_to integer); stable, rows 100; for its owner
 
 -- _strength (p_importance double precision, p_reliability double precision, p_uses double precision, p_idle_days double precision, p_half_life_days double precision, p_use_weight double precision)
+-- returns double precision; immutable; for its owner
+
+-- _strength_factor (p_strength double precision)
 -- returns double precision; immutable; for its owner
 
 -- _strike_items (p_tenant integer, p_receipt bigint, p_subject text, p_ids bigint[], p_stay bigint[])
@@ -4134,6 +4191,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _warm_vectors (p_tenant integer, p_memory_ids bigint[])
 -- returns bigint; volatile; for its owner
 
+-- _weighed (p_tenant integer, p_namespaces integer[], p_agent text, p_weights memdb._recall_weights, p_belief_at timestamp with time zone, p_world_at timestamp with time zone, p_memory_ids bigint[], p_versions integer[], p_event_ids bigint[], p_scores double precision[], p_keywords double precision[], OUT memory_ids bigint[], OUT versions integer[], OUT event_ids bigint[], OUT scores double precision[], OUT keywords double precision[])
+-- returns record; stable; for its owner
+
 -- _window_scores (p_tenant integer, p_memory_ids bigint[], p_versions integer[], p_places bigint[], p_terms text[], p_idf double precision[], p_mean double precision, p_width integer, OUT scores double precision[], OUT event_ids bigint[], OUT asks boolean[])
 -- returns record; stable; for its owner
 
@@ -4203,7 +4263,7 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- bound_tenants ()
 -- returns integer[]; stable, security definer; for memdb_reader
 
--- build_context (p_tenant integer, p_query text, p_vector real[] DEFAULT NULL::real[], p_namespaces text[] DEFAULT NULL::text[], p_user text DEFAULT NULL::text, p_agent text DEFAULT NULL::text, p_session text DEFAULT NULL::text, p_types text[] DEFAULT NULL::text[], p_k integer DEFAULT 50, p_include text[] DEFAULT NULL::text[], p_token_budget integer DEFAULT 2000, p_tokens_per_character real DEFAULT NULL::real, p_log boolean DEFAULT true, p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone, p_budget_ms integer DEFAULT NULL::integer, p_tiers text[] DEFAULT NULL::text[], p_from timestamp with time zone DEFAULT NULL::timestamp with time zone, p_to timestamp with time zone DEFAULT NULL::timestamp with time zone, p_entities text[] DEFAULT NULL::text[], p_topic bigint DEFAULT NULL::bigint, p_metadata jsonb DEFAULT NULL::jsonb)
+-- build_context (p_tenant integer, p_query text, p_vector real[] DEFAULT NULL::real[], p_namespaces text[] DEFAULT NULL::text[], p_user text DEFAULT NULL::text, p_agent text DEFAULT NULL::text, p_session text DEFAULT NULL::text, p_types text[] DEFAULT NULL::text[], p_k integer DEFAULT 50, p_include text[] DEFAULT NULL::text[], p_token_budget integer DEFAULT 2000, p_tokens_per_character real DEFAULT NULL::real, p_log boolean DEFAULT true, p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone, p_budget_ms integer DEFAULT NULL::integer, p_tiers text[] DEFAULT NULL::text[], p_from timestamp with time zone DEFAULT NULL::timestamp with time zone, p_to timestamp with time zone DEFAULT NULL::timestamp with time zone, p_entities text[] DEFAULT NULL::text[], p_topic bigint DEFAULT NULL::bigint, p_metadata jsonb DEFAULT NULL::jsonb, p_factors jsonb DEFAULT NULL::jsonb)
 -- returns TABLE(context text, tokens integer, items jsonb, recall_id bigint); volatile, rows 1; for memdb_reader
 
 -- check_chains (p_tenant integer, p_memory_ids bigint[])
@@ -4293,7 +4353,7 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- explain_memory_json (p_tenant integer, p_memory bigint, p_version integer DEFAULT NULL::integer, p_max_depth integer DEFAULT 10, p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone)
 -- returns jsonb; stable; for memdb_reader
 
--- explain_recall (p_tenant integer, p_query text, p_expected bigint DEFAULT NULL::bigint, p_vector real[] DEFAULT NULL::real[], p_namespaces text[] DEFAULT NULL::text[], p_user text DEFAULT NULL::text, p_agent text DEFAULT NULL::text, p_session text DEFAULT NULL::text, p_types text[] DEFAULT NULL::text[], p_k integer DEFAULT 10, p_legs text[] DEFAULT NULL::text[], p_hops integer DEFAULT 1, p_include text[] DEFAULT NULL::text[], p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone, p_tiers text[] DEFAULT NULL::text[], p_from timestamp with time zone DEFAULT NULL::timestamp with time zone, p_to timestamp with time zone DEFAULT NULL::timestamp with time zone, p_entities text[] DEFAULT NULL::text[], p_topic bigint DEFAULT NULL::bigint, p_metadata jsonb DEFAULT NULL::jsonb)
+-- explain_recall (p_tenant integer, p_query text, p_expected bigint DEFAULT NULL::bigint, p_vector real[] DEFAULT NULL::real[], p_namespaces text[] DEFAULT NULL::text[], p_user text DEFAULT NULL::text, p_agent text DEFAULT NULL::text, p_session text DEFAULT NULL::text, p_types text[] DEFAULT NULL::text[], p_k integer DEFAULT 10, p_legs text[] DEFAULT NULL::text[], p_hops integer DEFAULT 1, p_include text[] DEFAULT NULL::text[], p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone, p_tiers text[] DEFAULT NULL::text[], p_from timestamp with time zone DEFAULT NULL::timestamp with time zone, p_to timestamp with time zone DEFAULT NULL::timestamp with time zone, p_entities text[] DEFAULT NULL::text[], p_topic bigint DEFAULT NULL::bigint, p_metadata jsonb DEFAULT NULL::jsonb, p_factors jsonb DEFAULT NULL::jsonb)
 -- returns TABLE(rank integer, memory_id bigint, version integer, event_id bigint, score real, text text, legs jsonb, factors jsonb, is_expected boolean, step text, reason text); volatile, rows 10; for memdb_reader
 
 -- explain_writing (p_tenant integer, p_event bigint DEFAULT NULL::bigint, p_memory bigint DEFAULT NULL::bigint)
@@ -4473,7 +4533,7 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- rebuild_graph ()
 -- returns TABLE(label text, kind text, entries bigint); volatile, rows 11; for memdb_operator
 
--- recall (p_tenant integer, p_query text, p_vector real[] DEFAULT NULL::real[], p_namespaces text[] DEFAULT NULL::text[], p_user text DEFAULT NULL::text, p_agent text DEFAULT NULL::text, p_session text DEFAULT NULL::text, p_types text[] DEFAULT NULL::text[], p_k integer DEFAULT 10, p_legs text[] DEFAULT NULL::text[], p_hops integer DEFAULT 1, p_include text[] DEFAULT NULL::text[], p_log boolean DEFAULT true, p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone, p_budget_ms integer DEFAULT NULL::integer, p_tiers text[] DEFAULT NULL::text[], p_from timestamp with time zone DEFAULT NULL::timestamp with time zone, p_to timestamp with time zone DEFAULT NULL::timestamp with time zone, p_entities text[] DEFAULT NULL::text[], p_topic bigint DEFAULT NULL::bigint, p_metadata jsonb DEFAULT NULL::jsonb, p_expand text DEFAULT NULL::text, p_offset integer DEFAULT 0, p_report boolean DEFAULT false)
+-- recall (p_tenant integer, p_query text, p_vector real[] DEFAULT NULL::real[], p_namespaces text[] DEFAULT NULL::text[], p_user text DEFAULT NULL::text, p_agent text DEFAULT NULL::text, p_session text DEFAULT NULL::text, p_types text[] DEFAULT NULL::text[], p_k integer DEFAULT 10, p_legs text[] DEFAULT NULL::text[], p_hops integer DEFAULT 1, p_include text[] DEFAULT NULL::text[], p_log boolean DEFAULT true, p_as_of_belief timestamp with time zone DEFAULT NULL::timestamp with time zone, p_as_of_world timestamp with time zone DEFAULT NULL::timestamp with time zone, p_budget_ms integer DEFAULT NULL::integer, p_tiers text[] DEFAULT NULL::text[], p_from timestamp with time zone DEFAULT NULL::timestamp with time zone, p_to timestamp with time zone DEFAULT NULL::timestamp with time zone, p_entities text[] DEFAULT NULL::text[], p_topic bigint DEFAULT NULL::bigint, p_metadata jsonb DEFAULT NULL::jsonb, p_expand text DEFAULT NULL::text, p_offset integer DEFAULT 0, p_report boolean DEFAULT false, p_factors jsonb DEFAULT NULL::jsonb)
 -- returns TABLE(rank integer, memory_id bigint, version integer, event_id bigint, score real, text text, summary text, type text, status text, namespace text, user_id text, agent_id text, importance real, confidence real, occurred_at timestamp with time zone, legs jsonb, sources jsonb, recall_id bigint, reasons jsonb, timing jsonb); volatile, rows 10; for memdb_reader
 
 -- record_assertions (p_tenant integer, p_assertions jsonb)

@@ -8,12 +8,58 @@ from pydantic import Field
 from api.schemas.base import Answer, MemoryType, Request, Time, example
 from memdb.types import ContextItem
 
-__all__ = ["Explained", "ForContext", "Packed", "Question", "Recalled", "Used", "UsedNoted"]
+__all__ = [
+    "Explained",
+    "Factors",
+    "ForContext",
+    "Packed",
+    "Question",
+    "Recalled",
+    "Used",
+    "UsedNoted",
+]
 
 Tier: TypeAlias = Literal["working", "short_term", "long_term", "archive"]
 
 Leg: TypeAlias = Literal["keyword", "vector", "neighbour", "graph", "fresh"]
 Excluded: TypeAlias = Literal["stale", "contradicted", "retracted", "archive"]
+
+
+class TierWeights(Request):
+    """What the odds of memories of a tier are multiplied by."""
+
+    working: float = Field(default=1, ge=0.1, le=10)
+    short_term: float = Field(default=1, ge=0.1, le=10)
+    long_term: float = Field(default=1, ge=0.1, le=10)
+    archive: float = Field(default=0.5, ge=0.1, le=10)
+
+
+class Factors(Request):
+    """How much each factor of the ranking counts: the exponent of it, 0 (off) to 4.
+
+    What is left out is as the policy `recall_factors` says, or else as memdb does it.
+    """
+
+    model_config = example({"freshness": 1, "freshness_half_life_days": 30})
+
+    importance: float = Field(default=1, ge=0, le=4)
+    reliability: float = Field(default=1, ge=0, le=4, description="Of confidence and trust.")
+    status: float = Field(default=1, ge=0, le=4, description="Of what does not hold any more.")
+    tier: float = Field(default=1, ge=0, le=4, description="Of what its tier is worth.")
+    namespace: float = Field(default=1, ge=0, le=4, description="Of the weight given to an agent.")
+    freshness: float = Field(default=0, ge=0, le=4, description="Of how new a memory is.")
+    centrality: float = Field(default=0, ge=0, le=4, description="Of how much it is tied to.")
+    strength: float = Field(default=0, ge=0, le=4, description="Of importance, use and age.")
+    tiers: TierWeights = Field(default_factory=TierWeights, description="What each tier is worth.")
+    freshness_half_life_days: float | None = Field(
+        default=None,
+        ge=0.001,
+        le=1_000_000,
+        description="Of freshness; null: by type and tier, as memories fade.",
+    )
+
+
+_FACTORS = Field(default=None, description="How much each factor of the ranking counts.")
 
 
 class Question(Request):
@@ -72,6 +118,7 @@ class Question(Request):
     conversation: str | None = Field(
         default=None, description="Name of the session whose turns `it` and `they` lean on."
     )
+    factors: Factors | None = _FACTORS
     rerank: bool = Field(
         default=True, description="False: the order of the database, where there is a reranker."
     )
@@ -194,6 +241,7 @@ class ForContext(Request):
     entities: list[str] | None = None
     topic: int | None = Field(default=None, ge=1, le=2**63 - 1)
     metadata: dict[str, Any] | None = None
+    factors: Factors | None = _FACTORS
 
 
 class Packed(Answer):

@@ -53,6 +53,7 @@ class Asking:
     pool: int = 50
     legs: Sequence[str] | None = None
     budget_ms: int | None = None
+    factors: Mapping[str, object] | None = None
 
 
 def ablation() -> dict[str, Sequence[str] | None]:
@@ -164,6 +165,7 @@ def ask_all(
                 namespaces=[scope.id],
                 legs=asking.legs,
                 budget_ms=asking.budget_ms,
+                factors=asking.factors,
                 log_recall=False,
             )
             ranked = _ranked(result, records)

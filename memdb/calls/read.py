@@ -1,6 +1,6 @@
 """Finding, reading and explaining."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -55,6 +55,7 @@ def recall(
     expand: str | None = None,
     offset: int = 0,
     report: bool = False,
+    factors: Mapping[str, object] | None = None,
 ) -> Call[t.RecallRow]:
     """Return the memories most useful for a query, best first."""
     return call(
@@ -79,6 +80,7 @@ def recall(
         arg("expand", "text", expand),
         arg("offset", "integer", offset),
         arg("report", "boolean", report),
+        _factors(factors),
     )
 
 
@@ -105,6 +107,7 @@ def build_context(
     entities: Sequence[str] | None = None,
     topic: int | None = None,
     metadata: Item | None = None,
+    factors: Mapping[str, object] | None = None,
 ) -> Call[t.ContextRow]:
     """Return what a model should know to answer a question, within a token budget."""
     return call(
@@ -126,6 +129,7 @@ def build_context(
         *_as_of(as_of_belief, as_of_world),
         arg("budget_ms", "integer", budget_ms),
         *_filters(tiers, from_, to, entities, topic, metadata),
+        _factors(factors),
     )
 
 
@@ -162,6 +166,7 @@ def explain_recall(
     entities: Sequence[str] | None = None,
     topic: int | None = None,
     metadata: Item | None = None,
+    factors: Mapping[str, object] | None = None,
 ) -> Call[t.ExplainedHit]:
     """Return why recall answers as it does, and where an expected memory fell out."""
     return call(
@@ -182,6 +187,7 @@ def explain_recall(
         arg("include", "text[]", include),
         *_as_of(as_of_belief, as_of_world),
         *_filters(tiers, from_, to, entities, topic, metadata),
+        _factors(factors),
     )
 
 
@@ -400,6 +406,10 @@ def _filters(
         arg("topic", "bigint", topic),
         arg("metadata", "jsonb", None if metadata is None else as_jsonb(metadata)),
     ]
+
+
+def _factors(factors: Mapping[str, object] | None) -> Param:
+    return arg("factors", "jsonb", None if factors is None else as_jsonb(factors))
 
 
 def list_events(

@@ -26,7 +26,7 @@ from memdb.commands.bench_serve import serve
 from memdb.commands.bench_state import statebench
 from memdb.commands.bench_write import write
 from memdb.commands.bench_year import year
-from memdb.commands.options import DataDir, Dsn, settings_for
+from memdb.commands.options import DataDir, Dsn, factors_of, settings_for
 from memdb.commands.terminal import err, hang, note, out, plain_table, progress, working
 from memdb.ingest import BadLine, Record
 from memdb.models import Embed, get_encoder
@@ -85,6 +85,14 @@ def retrieval(
         int | None,
         typer.Option(min=1, help="Time a recall may take, encoding and reranking included."),
     ] = None,
+    factors: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="JSON",
+            help="""Ask again with these factors of the ranking, as '{"freshness": 1}'; may be """
+            "repeated.",
+        ),
+    ] = None,
     run: Annotated[
         Path | None, typer.Option(help="Write what was found, one JSON line a question.")
     ] = None,
@@ -111,13 +119,18 @@ def retrieval(
     for path in paths:
         asked = legs_by_name() if ablation else {"all": legs}
         every = [Asking(k, pool, some, budget_ms) for some in asked.values()]
+        every += [Asking(k, pool, legs, budget_ms, factors_of(one)) for one in factors or []]
         found = _measure(load(path), model, reranker, where, every)
         outcomes += found
         _show(found[0])
         if ablation:
-            _show_ablation(dict(zip(asked, found, strict=True)))
+            _show_ablation(dict(zip(asked, found, strict=False)))
+        for one in found[len(asked) :]:
+            _show(one)
     if run:
-        _write_run(run, [one for one in outcomes if one.asking.legs == legs])
+        _write_run(
+            run, [one for one in outcomes if one.asking.legs == legs and not one.asking.factors]
+        )
     if as_json:
         as_json.write_text(json.dumps(_figures(outcomes), indent=1, ensure_ascii=False) + "\n")
 
@@ -173,6 +186,8 @@ def _show(outcome: Outcome) -> None:
     counts = ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in outcome.counts.items())
     models = " and ".join(name for name in (outcome.encoder, outcome.reranker) if name)
     out.print(Text.assemble((outcome.name, "strong"), f"  {models}; in it: {counts}"))
+    if outcome.asking.factors:
+        note(f"factors {json.dumps(outcome.asking.factors)}")
     table = plain_table("category", "n", *METRICS, right=("n", *METRICS))
     for category, row in outcome.table.items():
         cells = [f"{row[name]:.1f}" for name in METRICS]
@@ -229,6 +244,7 @@ def _figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
             "reranker": outcome.reranker,
             "legs": outcome.asking.legs,
             "budget_ms": outcome.asking.budget_ms,
+            "factors": outcome.asking.factors,
             "degraded": outcome.degraded,
             "counts": outcome.counts,
             "categories": outcome.table,

@@ -13,9 +13,11 @@ from memdb.commands.options import (
     DataDir,
     Dsn,
     Encoder,
+    Factors,
     Json,
     Tenant,
     User,
+    factors_of,
     open_memory,
     settings_for,
 )
@@ -60,6 +62,7 @@ def recall(
             "--everywhere", help="In every namespace you may read.", rich_help_panel="Where"
         ),
     ] = False,
+    factors: Factors = None,
     tenant: Tenant = None,
     user: User = None,
     encoder: Encoder = "auto",
@@ -68,11 +71,14 @@ def recall(
     data_dir: DataDir = None,
 ) -> None:
     """Find the memories most useful for a question, each with what it rests on."""
+    by = factors_of(factors)
     with open_memory(
         settings_for(dsn, data_dir), tenant, None, user, encoder, only_known=True
     ) as memory:
         where: Any = None if everywhere else namespaces or ...
-        result = memory.recall(query, k=k, namespaces=where, types=types, include=include)
+        result = memory.recall(
+            query, k=k, namespaces=where, types=types, include=include, factors=by
+        )
     if as_json:
         out.out(_json(result), highlight=False)
         return

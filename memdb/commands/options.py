@@ -1,7 +1,9 @@
 """What commands have in common: which database, which tenant, which encoder."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -13,10 +15,12 @@ __all__ = [
     "DataDir",
     "Dsn",
     "Encoder",
+    "Factors",
     "Json",
     "Namespace",
     "Tenant",
     "User",
+    "factors_of",
     "open_memory",
     "settings_for",
 ]
@@ -58,6 +62,13 @@ Encoder = Annotated[
         "vectors. Default MEMDB_ENCODER.",
     ),
 ]
+Factors = Annotated[
+    str | None,
+    typer.Option(
+        metavar="JSON",
+        help="""How much each factor of the ranking counts, as '{"freshness": 1}'.""",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
@@ -74,6 +85,17 @@ def settings_for(dsn: str | None, data_dir: Path | None) -> Settings:
     if data_dir:
         given |= {"dsn": None, "data_dir": data_dir}
     return Settings(**given)
+
+
+def factors_of(text: str | None) -> Mapping[str, object] | None:
+    """Read the factors of a recall; what they may be is checked where they are used."""
+    try:
+        factors = None if text is None else json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"this is no JSON: {error}", param_hint="--factors") from error
+    if factors is not None and not isinstance(factors, dict):
+        raise typer.BadParameter("this is no JSON object", param_hint="--factors")
+    return cast("dict[str, object] | None", factors)
 
 
 def open_memory(

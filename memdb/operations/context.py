@@ -44,6 +44,7 @@ def context(
     entities: Sequence[str] | None = None,
     topic: int | None = None,
     metadata: Mapping[str, Any] | None = None,
+    factors: Mapping[str, object] | None = None,
 ) -> Operation[Context]:
     """Return what a model should know to answer a question, as one text with citations.
 
@@ -56,8 +57,8 @@ def context(
         tokens_per_character: of your model; default: an estimate by script.
         k: of how many hits the text is packed.
         vector, namespaces, user, agent, session, types, include, log_recall, as_of_belief,
-            as_of_world, budget_ms, tiers, from_, to, entities, topic, metadata: as for `recall`;
-            the budget is that of the database alone.
+            as_of_world, budget_ms, tiers, from_, to, entities, topic, metadata, factors: as for
+            `recall`; the budget is that of the database alone.
 
     Raises: as `recall`.
     """
@@ -90,6 +91,7 @@ def context(
             entities=entities,
             topic=topic,
             metadata=metadata,
+            factors=factors,
         )
 
     try:
@@ -144,6 +146,7 @@ def explain(
     entities: Sequence[str] | None = None,
     topic: int | None = None,
     metadata: Mapping[str, Any] | None = None,
+    factors: Mapping[str, object] | None = None,
 ) -> Operation[Sequence[ExplainedHit]]:
     """Return why a recall answers as it does, and where an expected memory fell out.
 
@@ -153,7 +156,7 @@ def explain(
     Args:
         expected: the id of a memory that was to be found.
         k, vector, namespaces, user, agent, session, types, legs, hops, include, as_of_belief,
-            as_of_world, tiers, from_, to, entities, topic, metadata: as for `recall`.
+            as_of_world, tiers, from_, to, entities, topic, metadata, factors: as for `recall`.
 
     Raises: as `recall`, and VectorMismatch or ModelNotFound where another encoder is active.
     """
@@ -181,6 +184,7 @@ def explain(
         entities=entities,
         topic=topic,
         metadata=metadata,
+        factors=factors,
     )
     return (yield from run(call))
 

@@ -59,6 +59,7 @@ def recall(
     offset: int = 0,
     conversation: str | None = None,
     rewriter: Rewrite | None = None,
+    factors: Mapping[str, object] | None = None,
 ) -> Operation[RecallResult]:
     """Return the memories most useful for a query, best first, each with its sources.
 
@@ -99,6 +100,10 @@ def recall(
             ("what about him?"), these are searched with it. Unlike `session` it filters nothing.
         rewriter: rewrites such a question instead (`memdb.pipeline.rewriting.ModelRewrite`);
             where it fails, `degraded` says `rewrite` and the turns are searched with it.
+        factors: by what power each factor of the ranking counts, 0 (off) to 4: importance,
+            reliability, status, tier, namespace, freshness, centrality, strength; and `tiers`,
+            what each tier is worth, and `freshness_half_life_days`. What it does not name is as
+            the policy `recall_factors` says, then as memdb does it.
 
     Raises: InvalidInput (MD001), NamespaceNotFound (one you named, MD102), AccessDenied (MD301,
     MD302), TimedOut (the keyword leg alone took too long as well).
@@ -149,6 +154,7 @@ def recall(
             expand=expand,
             offset=start,
             report=True,
+            factors=factors,
         )
 
     try:

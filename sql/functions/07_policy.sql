@@ -68,6 +68,10 @@ begin atomic
      'Trust of new events of an agent that come without one, 0 to 1; that of their kind is multiplied by it.'),
     ('retention_days', '{}'::jsonb,
      'Days that events and memories are kept before they are forgotten, by kind or type: {"event.tool_result": 30, "memory": 365}; 0 keeps them for ever.'),
+    ('recall_factors',
+     '{"importance": 1, "reliability": 1, "status": 1, "tier": 1, "namespace": 1, "freshness": 0, "centrality": 0, "strength": 0,
+       "tiers": {"working": 1, "short_term": 1, "long_term": 1, "archive": 0.5}, "freshness_half_life_days": null}'::jsonb,
+     'Exponents, 0 to 4, of the factors that a recall multiplies the odds of a memory by; what a tier counts, 0.1 to 10; half-life of freshness, null: that of the memory.'),
     ('keep_recalls_days', '90'::jsonb, 'Days the log of recalls is kept; 0 keeps it for ever.'),
     ('keep_runs_days', '30'::jsonb, 'Days the log of the runs of jobs is kept; 0 keeps it for ever.'),
     ('notify', 'false'::jsonb,
@@ -85,16 +89,63 @@ begin atomic
 end;
 comment on function memdb._life_keys () is 'The policy keys that say how memories fade.';
 
+-- _factor_fault: which key of the factors of a recall is not known or out of range; null where all are right, empty where it is no object.
+--
+-- Asked of the policy recall_factors and of the argument of a call. Keys and ranges: _factor_hint.
+create or replace function memdb._factor_fault (p_factors jsonb)
+  returns text
+  language sql immutable parallel safe
+begin atomic
+  select case when jsonb_typeof(p_factors) <> 'object' then '' else (
+    select case when f.tier is null then f.key else f.key || '.' || f.tier end
+      from (select o.key, null as tier, o.value from jsonb_each(case jsonb_typeof(p_factors) when 'object' then p_factors else '{}' end) o
+            union all
+            select 'tiers', t.key, t.value
+              from jsonb_each(case jsonb_typeof(p_factors -> 'tiers') when 'object' then p_factors -> 'tiers' else '{}' end) t) f
+     where case
+       when f.tier is not null then f.tier <> all (array['working', 'short_term', 'long_term', 'archive'])
+         or case jsonb_typeof(f.value) when 'number' then f.value::numeric not between 0.1 and 10 else true end
+       when f.key = 'tiers' then jsonb_typeof(f.value) <> 'object'
+       when f.key = 'freshness_half_life_days' then
+         case jsonb_typeof(f.value) when 'number' then f.value::numeric not between 0.001 and 1000000 when 'null' then false else true end
+       else f.key <> all (array['importance', 'reliability', 'status', 'tier', 'namespace', 'freshness', 'centrality', 'strength'])
+         or case jsonb_typeof(f.value) when 'number' then f.value::numeric not between 0 and 4 else true end end
+     order by 1
+     limit 1) end;
+end;
+comment on function memdb._factor_fault (jsonb) is 'Which key of the factors of a recall is not known or out of range; null where all are right, empty where it is no object.';
+
+-- _factor_hint: what the factors of a recall may be, in words.
+create or replace function memdb._factor_hint ()
+  returns text
+  language sql immutable parallel safe
+begin atomic
+  select 'importance, reliability, status, tier, namespace, freshness, centrality and strength are exponents, 0 (off) to 4; '
+    'tiers is an object of working, short_term, long_term and archive, 0.1 to 10 each; freshness_half_life_days is 0.001 to 1,000,000 or null.';
+end;
+comment on function memdb._factor_hint () is 'What the factors of a recall may be, in words.';
+
+-- _merged_factors: factors of a recall, those of the second object in front of those of the first, key by key and tier by tier.
+create or replace function memdb._merged_factors (p_below jsonb, p_above jsonb)
+  returns jsonb
+  language sql immutable parallel safe
+begin atomic
+  select p_below || p_above || jsonb_build_object('tiers', (p_below -> 'tiers') || coalesce(p_above -> 'tiers', '{}'));
+end;
+comment on function memdb._merged_factors (jsonb, jsonb) is 'Factors of a recall, those of the second object in front of those of the first, key by key and tier by tier.';
+
 -- _policy: the value of one key that applies in a namespace (null: tenant wide).
 --
--- Of an object that says how memories fade, what the setting does not name keeps memdb's value: who
+-- Of an object that says how memories fade or rank, what the setting does not name keeps memdb's value: who
 -- gives one type another half-life does not mean to take away those of the others.
 create or replace function memdb._policy (p_tenant integer, p_key text, p_namespace integer default null)
   returns jsonb
   language sql stable
 as $$
   select coalesce(
-    (select case when p.key = any (memdb._life_keys()) and jsonb_typeof(p.value) = 'object'
+    (select case when p.key = 'recall_factors'
+                 then memdb._merged_factors((select d.value from memdb._policy_defaults() d where d.key = p.key), p.value)
+                 when p.key = any (memdb._life_keys()) and jsonb_typeof(p.value) = 'object'
                  then (select d.value from memdb._policy_defaults() d where d.key = p.key) || p.value else p.value end
        from memdb.policy p
        left join memdb.namespace at on at.tenant_id = p_tenant and at.namespace_id = p_namespace
@@ -132,6 +183,7 @@ create or replace function memdb._suits_policy (p_key text, p_value jsonb)
   language sql immutable parallel safe
 begin atomic
   select case
+    when p_key = 'recall_factors' then memdb._factor_fault(p_value) is null
     when p_key = 'when_stale' then p_value in ('"keep"', '"review"', '"derive"')
     when p_value = 'null' then p_key in ('event_kinds', 'model_budget_tokens_per_day', 'summary_after_facts')
     when p_key = 'isolation_factor' then case when jsonb_typeof(p_value) = 'number' then p_value::numeric between 1 and 1000 else false end
@@ -182,8 +234,11 @@ begin
       'Known keys: ' || (select string_agg(d.key, ', ' order by d.key) from memdb._policy_defaults() d) || '.');
   end if;
   if p_value is not null and not memdb._suits_policy(p_key, p_value) then
-    perform memdb._raise('MD001', 'this is no value for this policy', jsonb_build_object('field', 'value', 'key', p_key),
-      (select d.meaning || ' Default: ' || d.value::text || '.' from memdb._policy_defaults() d where d.key = p_key));
+    perform memdb._raise('MD001', 'this is no value for this policy',
+      jsonb_strip_nulls(jsonb_build_object('field', 'value', 'key', p_key,
+        'factor', case when p_key = 'recall_factors' then nullif(left(memdb._factor_fault(p_value), 100), '') end)),
+      case when p_key = 'recall_factors' then memdb._factor_hint() else
+        (select d.meaning || ' Default: ' || d.value::text || '.' from memdb._policy_defaults() d where d.key = p_key) end);
   end if;
   if p_namespace is not null then
     v_namespace := memdb._writable(p_tenant, p_namespace, null);

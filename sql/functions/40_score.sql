@@ -82,11 +82,76 @@ begin atomic
 end;
 comment on function memdb._is_recallable (memdb.memory, integer[], text, bigint[], text[], text[], memdb._recall_filter) is 'Whether a memory lies in the scope of a recall and passes its filters.';
 
--- _memory_factor: what a memory's own qualities multiply its odds by.
+-- The factors of recall: what the odds of a memory are multiplied by, each to the power of its exponent.
 --
--- Importance 0..10 gives 0.75 to 1.25, neutral at 5; the lower of confidence and trust 0..1
--- gives 0.5 to 1. What the caller asked for although it does not hold is put behind what does:
--- stale and contradicted 0.1, retracted 0.02, archived 0.5.
+--   name         factor                                                   from     to  exponent unless set
+--   importance   0.75 + importance / 20                                   0.75   1.25  1
+--   reliability  0.5 + 0.5 x the lower of confidence and trust             0.5      1  1
+--   status       active 1, retracted 0.02, any other 0.1                  0.02      1  1
+--   tier         archive 0.5, any other 1, unless set                      0.1     10  1
+--   namespace    the weight granted to the agent asking, else 1         over 0     10  1
+--   freshness    0.5 + 0.5 x 2 ^ -(age / half-life)                        0.5      1  0
+--   centrality   1 + 0.5 x ln(1 + ties) / ln 17, 16 ties at most             1    1.5  0
+--   strength     0.5 + 0.5 x strength (19_strength), 1 at most             0.5      1  0
+--
+-- An exponent is 0 to 4; 0 leaves a factor out. What was measured is in docs/decisions/0017; 54_factor
+-- reads them from policy and call.
+
+-- _importance_factor: importance 0 to 10 gives 0.75 to 1.25, neutral at 5.
+create or replace function memdb._importance_factor (p_importance real)
+  returns double precision
+  language sql immutable parallel safe
+begin atomic
+  select 0.75 + 0.05 * p_importance;
+end;
+comment on function memdb._importance_factor (real) is 'Importance 0 to 10 gives 0.75 to 1.25, neutral at 5.';
+
+-- _reliability_factor: the lower of confidence and trust, 0 to 1, gives 0.5 to 1.
+create or replace function memdb._reliability_factor (p_confidence real, p_trust real)
+  returns double precision
+  language sql immutable parallel safe
+begin atomic
+  select 0.5 + 0.5 * least(p_confidence, p_trust);
+end;
+comment on function memdb._reliability_factor (real, real) is 'The lower of confidence and trust, 0 to 1, gives 0.5 to 1.';
+
+-- _status_factor: what was asked for although it does not hold is put behind what does.
+create or replace function memdb._status_factor (p_status text)
+  returns double precision
+  language sql immutable parallel safe
+begin atomic
+  select case p_status when 'active' then 1 when 'retracted' then 0.02 else 0.1 end;
+end;
+comment on function memdb._status_factor (text) is 'What was asked for although it does not hold is put behind what does.';
+
+-- _freshness_factor: how new a memory is: 1 at age 0, half way down to 0.5 after a half-life; both in days.
+create or replace function memdb._freshness_factor (p_age double precision, p_half_life double precision)
+  returns double precision
+  language sql immutable parallel safe
+begin atomic
+  select 0.5 + 0.5 * power(0.5::double precision, least(greatest(p_age, 0) / p_half_life, 500));
+end;
+comment on function memdb._freshness_factor (double precision, double precision) is 'How new a memory is: 1 at age 0, half way down to 0.5 after a half-life; both in days.';
+
+-- _centrality_factor: how much hangs together with a memory: 1 without a tie, 1.5 with 16 and more.
+create or replace function memdb._centrality_factor (p_ties bigint)
+  returns double precision
+  language sql immutable parallel safe
+begin atomic
+  select 1 + 0.5 * ln(1 + least(p_ties, 16)::double precision) / ln(17::double precision);
+end;
+comment on function memdb._centrality_factor (bigint) is 'How much hangs together with a memory: 1 without a tie, 1.5 with 16 and more.';
+
+-- _strength_factor: how strong a memory is: strength 0 gives 0.5, 1 and more gives 1.
+create or replace function memdb._strength_factor (p_strength double precision)
+  returns double precision
+  language sql immutable parallel safe
+begin atomic
+  select 0.5 + 0.5 * least(p_strength, 1);
+end;
+comment on function memdb._strength_factor (double precision) is 'How strong a memory is: strength 0 gives 0.5, 1 and more gives 1.';
+
+-- _memory_factor: what a memory's own qualities multiply its odds by, unless exponents or tiers are set.
 create or replace function memdb._memory_factor (
   p_importance real,
   p_confidence real,
@@ -97,9 +162,7 @@ create or replace function memdb._memory_factor (
   returns double precision
   language sql immutable parallel safe
 begin atomic
-  select (0.75 + 0.05 * p_importance)
-       * (0.5 + 0.5 * least(p_confidence, p_trust))
-       * case p_status when 'active' then 1 when 'retracted' then 0.02 else 0.1 end
+  select memdb._importance_factor(p_importance) * memdb._reliability_factor(p_confidence, p_trust) * memdb._status_factor(p_status)
        * case p_tier when 'archive' then 0.5 else 1 end;
 end;
-comment on function memdb._memory_factor (real, real, real, text, text) is 'What a memory''s own qualities multiply its odds by.';
+comment on function memdb._memory_factor (real, real, real, text, text) is 'What a memory''s own qualities multiply its odds by, unless exponents or tiers are set.';

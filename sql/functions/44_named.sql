@@ -137,7 +137,7 @@ comment on function memdb.query_entities (integer, text, text[], text, boolean) 
 -- _anchored: what the graph leg found, and behind it memories tied to the query by the entities it names.
 --
 -- As one hop of _graph_leg: a fifth of p_best, divided by how common the entity is: of each the 20 newest memories, of an
--- entity that more than 200 mention none. A memory that several of them lead to keeps the best. p_found
+-- entity that more than 200 mention none; times its own factors, as there. A memory that several of them lead to keeps the best. p_found
 -- and what the graph leg found are left out. Without a query the graph leg's hits come back as they are.
 create or replace function memdb._anchored (
   p_tenant     integer,
@@ -153,6 +153,7 @@ create or replace function memdb._anchored (
   p_memory_ids bigint[],
   p_versions   integer[],
   p_scores     double precision[],
+  p_agent      text,
   out memory_ids bigint[],
   out versions   integer[],
   out scores     double precision[]
@@ -170,19 +171,23 @@ begin
          p_versions || array_agg(r.version order by r.score desc, r.memory_id),
          p_scores || array_agg(r.score order by r.score desc, r.memory_id)
     into memory_ids, versions, scores
-    from (select m.memory_id, m.version, max(coalesce(p_best, 0) + ln(0.2 / sqrt(c.memories))) as score
+    from (select m.memory_id, m.version, max(coalesce(p_best, 0) + ln(0.2 / sqrt(c.memories)) + m.factor + coalesce(ln(g.weight::double precision), 0)) as score
             from memdb._named_entities(p_tenant, p_namespaces, p_query, false) n
             cross join lateral (
               select array_agg(w.memory_id) as ids, count(*) as memories
                 from (select k.memory_id from memdb.mention k
                        where k.tenant_id = p_tenant and k.entity_id = n.entity_id order by k.memory_id desc limit 201) w) c
             join lateral (
-              select m.* from memdb.memory m
+              select m.memory_id, m.version, m.namespace_id,
+                     ln(memdb._memory_factor(m.importance, m.confidence, m.trust, m.status, m.tier)) as factor
+                from memdb.memory m
                where m.tenant_id = p_tenant and m.memory_id = any (c.ids[1:20])
                  and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also)) m on true
+            left join memdb.agent_grant g
+              on g.tenant_id = p_tenant and g.agent_id = p_agent and g.namespace_id = m.namespace_id
            where c.memories <= 200 and m.memory_id <> all (p_found || p_memory_ids)
            group by m.memory_id, m.version
            order by 3 desc, 1
            limit 40) r;
 end $$;
-comment on function memdb._anchored (integer, integer[], text, bigint[], text[], text[], memdb._recall_filter, text, double precision, bigint[], bigint[], integer[], double precision[]) is 'What the graph leg found, and behind it memories tied to the query by the entities it names.';
+comment on function memdb._anchored (integer, integer[], text, bigint[], text[], text[], memdb._recall_filter, text, double precision, bigint[], bigint[], integer[], double precision[], text) is 'What the graph leg found, and behind it memories tied to the query by the entities it names.';

@@ -137,10 +137,10 @@ begin
 end $$;
 comment on function memdb._pool (integer, integer[], text, text, bigint[], integer[], timestamptz[], integer[], double precision[], bigint[], boolean[], double precision[], bigint[], boolean[], bigint[], double precision[], integer, halfvec, integer, timestamptz[], timestamptz[], double precision[], bigint[], double precision[], integer) is 'The candidates worth ranking, with what is known of each.';
 
--- _graph_leg: memories tied to the best hits, with a share of their odds.
+-- _graph_leg: memories tied to the best hits, with a share of their odds times their own factors.
 --
 -- p_scores are log odds. Each hop passes on a fifth of the odds times the weight of the tie; a
--- memory tied to several keeps the best. At most 16 ties of each memory and 100 memories a hop are
+-- memory tied to several keeps the best. Its own factors (_memory_factor, the agent's weight for its namespace) count for itself, and are not passed on. At most 16 ties of each memory and 100 memories a hop are
 -- followed. Without edges it costs a few index look-ups and finds nothing.
 create or replace function memdb._graph_leg (
   p_tenant     integer,
@@ -155,6 +155,7 @@ create or replace function memdb._graph_leg (
   p_belief_at  timestamptz default null,
   p_world_at   timestamptz default null,
   p_also        memdb._recall_filter default null,
+  p_agent       text default null,
   out memory_ids bigint[],
   out versions   integer[],
   out scores     double precision[]
@@ -171,9 +172,10 @@ begin
   for v_hop in 1 .. p_hops loop
     select array_agg(b.memory_id order by b.score desc, b.memory_id) as ids,
            array_agg(b.version order by b.score desc, b.memory_id) as versions,
-           array_agg(b.score order by b.score desc, b.memory_id) as scores
+           array_agg(b.score order by b.score desc, b.memory_id) as scores,
+           array_agg(b.odds order by b.score desc, b.memory_id) as odds
       into v_next
-      from (select t.memory_id, m.version, t.score
+      from (select t.memory_id, m.version, t.score as odds, t.score + m.factor + coalesce(ln(g.weight::double precision), 0) as score
               from (select a.memory_id, max(f.score + ln(0.2 * a.weight)) as score
                       from unnest(v_front, v_odds) f (memory_id, score)
                       cross join lateral (
@@ -184,15 +186,19 @@ begin
                      where a.memory_id <> all (memory_ids)
                      group by a.memory_id) t
               cross join lateral (
-                select m.version from memdb.memory m
+                select m.version, m.namespace_id,
+                       ln(memdb._memory_factor(m.importance, m.confidence, m.trust, m.status, m.tier)) as factor
+                  from memdb.memory m
                  where m.tenant_id = p_tenant and m.memory_id = t.memory_id and v_is_now
                    and memdb._is_recallable(m, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also)
                 union all
-                select m.version
+                select m.version, m.namespace_id, ln(memdb._memory_factor(m.importance, m.confidence, m.trust, m.status, m.tier))
                   from memdb._memories_then(p_tenant, array[t.memory_id], p_namespaces, p_user, p_sessions, p_types, p_statuses,
                                             p_belief_at, p_world_at, p_also) m
                  where not v_is_now
                 offset 0) m
+              left join memdb.agent_grant g
+                on g.tenant_id = p_tenant and g.agent_id = p_agent and g.namespace_id = m.namespace_id
              order by t.score desc, t.memory_id
              limit 100) b;
     exit when v_next.ids is null;
@@ -200,10 +206,10 @@ begin
     versions := versions || v_next.versions;
     scores := scores || v_next.scores;
     v_front := v_next.ids;
-    v_odds := v_next.scores;
+    v_odds := v_next.odds;
   end loop;
 end $$;
-comment on function memdb._graph_leg (integer, integer[], text, bigint[], text[], text[], bigint[], double precision[], integer, timestamptz, timestamptz, memdb._recall_filter) is 'Memories tied to the best hits, with a share of their odds.';
+comment on function memdb._graph_leg (integer, integer[], text, bigint[], text[], text[], bigint[], double precision[], integer, timestamptz, timestamptz, memdb._recall_filter, text) is 'Memories tied to the best hits, with a share of their odds times their own factors.';
 
 -- _leg: rank and score of a hit in one leg, as recall shows them; null where the leg did not find it.
 --

@@ -221,9 +221,51 @@ begin atomic
 end;
 comment on function memdb._able_legs (text[], text[], memdb._recall_filter, halfvec) is 'Of some legs, those that can find anything.';
 
+-- _graph_hits: what is tied to the best of the pool, or to what the query names, with its factors: what the graph leg gives.
+create or replace function memdb._graph_hits (
+  p_tenant     integer,
+  p_namespaces integer[],
+  p_user       text,
+  p_sessions   bigint[],
+  p_types      text[],
+  p_statuses   text[],
+  p_also       memdb._recall_filter,
+  p_agent      text,
+  p_query      text,
+  p_hops       integer,
+  p_belief_at  timestamptz,
+  p_world_at   timestamptz,
+  p_weights    memdb._recall_weights,
+  p_memory_ids bigint[],
+  p_scores     double precision[],
+  out memory_ids bigint[],
+  out versions   integer[],
+  out scores     double precision[]
+)
+  language plpgsql stable
+as $$
+declare
+  v_found record;
+begin
+  v_found := memdb._graph_leg(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_memory_ids[1:10], p_scores[1:10], p_hops,
+    p_belief_at, p_world_at, p_also, p_agent);
+  v_found := memdb._anchored(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also,
+    case when p_hops > 0 and p_belief_at is null and p_world_at is null then p_query end, p_scores[1], p_memory_ids,
+    v_found.memory_ids, v_found.versions, v_found.scores, p_agent);
+  if not p_weights is null then
+    v_found := memdb._weighed(p_tenant, p_namespaces, p_agent, p_weights, p_belief_at, p_world_at, v_found.memory_ids, v_found.versions,
+      null, v_found.scores, null);
+  end if;
+  memory_ids := v_found.memory_ids;
+  versions := v_found.versions;
+  scores := v_found.scores;
+end $$;
+comment on function memdb._graph_hits (integer, integer[], text, bigint[], text[], text[], memdb._recall_filter, text, text, integer, timestamptz, timestamptz, memdb._recall_weights, bigint[], double precision[]) is 'What is tied to the best of the pool, or to what the query names, with its factors: what the graph leg gives.';
+
 -- _search: the p_k best of what the legs find, and in a last row of neither memory nor event, as legs, how long each took.
 --
 -- Arguments up to p_also are the scope and its filters; p_depth is how many hits a leg brings.
+-- p_weights: other factors than the usual (54_factor), null for none.
 -- p_deadline: a leg that would end later by the guesses of _vector_cost and below is left out; one
 -- that has begun is not cut short. The keyword leg always runs, and the vector leg where there is
 -- no other. Of more than 50 hits so many are looked for, ranked and given back as fit.
@@ -245,7 +287,8 @@ create or replace function memdb._search (
   p_k          integer,
   p_belief_at  timestamptz,
   p_world_at   timestamptz,
-  p_deadline   timestamptz
+  p_deadline   timestamptz,
+  p_weights    memdb._recall_weights
 )
   returns table (memory_id bigint, version integer, event_id bigint, score real, legs jsonb)
   language plpgsql stable rows 10
@@ -311,12 +354,14 @@ begin
     v_context.namespaces, v_context.factors, v_context.places, v_context.by_hit, v_windowed.scores, v_windowed.event_ids,
     v_windowed.asks, v_near.memory_ids, v_near.scores, p_model, p_vector, v_width,
     v_span.from_at, v_span.to_at, v_span.worth, v_fresh.event_ids, v_fresh.scores, v_depth);
+  if not p_weights is null then
+    v_pool := memdb._weighed(p_tenant, p_namespaces, p_agent, p_weights, p_belief_at, p_world_at, v_pool.memory_ids, v_pool.versions,
+      v_pool.event_ids, v_pool.scores, v_pool.keywords);
+  end if;
   v_laps := v_laps || clock_timestamp();
   v_legs := case when p_hops = 0 or memdb._fits(p_deadline, p_hops) then v_legs else array_replace(v_legs, 'graph', 'no graph') end;
-  v_graph := memdb._graph_leg(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, v_pool.memory_ids[1:10],
-    v_pool.scores[1:10], case when 'graph' = any (v_legs) then p_hops else 0 end, p_belief_at, p_world_at, p_also);
-  v_graph := memdb._anchored(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also,
-    case when 'graph' = any (v_legs) and p_hops > 0 and v_is_now then p_query end, v_pool.scores[1], v_pool.memory_ids, v_graph.memory_ids, v_graph.versions, v_graph.scores);
+  v_graph := memdb._graph_hits(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, p_also, p_agent, p_query,
+    case when 'graph' = any (v_legs) then p_hops else 0 end, p_belief_at, p_world_at, p_weights, v_pool.memory_ids, v_pool.scores);
   v_laps := v_laps || clock_timestamp();
   return query
     select c.* from memdb._collapse(p_tenant, p_model, array(select row(r.*)::memdb._recall_hit from memdb._ranked(v_pool.memory_ids,
@@ -324,7 +369,7 @@ begin
       v_keyword.memory_ids, v_keyword.scores, v_near.memory_ids, v_near.scores, v_fresh.event_ids, v_fresh.scores, v_width, p_k + 30) r), p_k, p_belief_at) c;
   return query select null::bigint, null::integer, null::bigint, null::real, memdb._timing(v_legs, v_laps || clock_timestamp());
 end $$;
-comment on function memdb._search (integer, integer[], text, bigint[], text[], text[], memdb._recall_filter, text, text, integer, halfvec, text[], integer, integer, integer, timestamptz, timestamptz, timestamptz) is 'The p_k best of what the legs find, and in a last row of neither memory nor event, as legs, how long each took.';
+comment on function memdb._search (integer, integer[], text, bigint[], text[], text[], memdb._recall_filter, text, text, integer, halfvec, text[], integer, integer, integer, timestamptz, timestamptz, timestamptz, memdb._recall_weights) is 'The p_k best of what the legs find, and in a last row of neither memory nor event, as legs, how long each took.';
 
 -- _timing: what a recall tells of its time: {legs: {name: ms}, rank_ms, skipped: [legs], cut_to, degraded}.
 --

@@ -91,7 +91,8 @@ create or replace function memdb._recall_candidates (
   p_topic      bigint      default null,
   p_metadata   jsonb       default null,
   p_expand     text        default null,
-  p_offset     integer     default 0
+  p_offset     integer     default 0,
+  p_factors    jsonb       default null
 )
   returns table (memory_id bigint, version integer, event_id bigint, score real, legs jsonb)
   language plpgsql stable security definer rows 10
@@ -107,6 +108,7 @@ declare
   v_namespaces integer[];
   v_sessions   bigint[];
   v_also       memdb._recall_filter;
+  v_weights    memdb._recall_weights;
   v_model      integer;
   v_vector     halfvec;
 begin
@@ -116,6 +118,7 @@ begin
   -- What is not read for words is not read for dates and names either.
   p_query := coalesce(left(p_query, 8000), '');
   v_namespaces := memdb._readable(p_tenant, p_namespaces, p_agent);
+  v_weights := memdb._resolve_weights(p_tenant, p_namespaces, p_factors);
   if p_session is not null then
     v_sessions := memdb._find_sessions(p_tenant, v_namespaces, p_session);
   end if;
@@ -135,19 +138,19 @@ begin
   if p_offset = 0 then
     return query
       select s.* from memdb._search(p_tenant, v_namespaces, p_user, v_sessions, p_types, v_statuses, v_also, p_agent, p_query,
-        v_model, v_vector, v_legs, p_hops, v_depth, p_k, p_belief_at, p_world_at, v_deadline) s;
+        v_model, v_vector, v_legs, p_hops, v_depth, p_k, p_belief_at, p_world_at, v_deadline, v_weights) s;
     return;
   end if;
   return query
     with first as materialized (
       select s.*
         from memdb._search(p_tenant, v_namespaces, p_user, v_sessions, p_types, v_statuses, v_also, p_agent, p_query, v_model,
-               v_vector, v_legs, p_hops, v_depth, 1000000, p_belief_at, p_world_at, v_deadline)
+               v_vector, v_legs, p_hops, v_depth, 1000000, p_belief_at, p_world_at, v_deadline, v_weights)
              with ordinality s (memory_id, version, event_id, score, legs, place)),
     deep as (
       select s.*
         from memdb._search(p_tenant, v_namespaces, p_user, v_sessions, p_types, v_statuses, v_also, p_agent, p_query, v_model,
-               v_vector, v_legs, p_hops, 1000, 1000000, p_belief_at, p_world_at, v_deadline)
+               v_vector, v_legs, p_hops, 1000, 1000000, p_belief_at, p_world_at, v_deadline, v_weights)
              with ordinality s (memory_id, version, event_id, score, legs, place)
        where (select count(*) - 1 from first f) < p_offset + p_k
          and not exists (select from first f where f.memory_id = s.memory_id or f.event_id = s.event_id)),
@@ -162,7 +165,7 @@ begin
       from (select p.* from page p union all select 3, f.* from first f where coalesce(f.memory_id, f.event_id) is null) r
      order by r.part, r.place;
 end $$;
-comment on function memdb._recall_candidates (integer, text, real[], text[], text, text, text, text[], integer, text[], integer, text[], timestamptz, timestamptz, integer, text[], timestamptz, timestamptz, text[], bigint, jsonb, text, integer) is 'What recall would return, as ids and numbers.';
+comment on function memdb._recall_candidates (integer, text, real[], text[], text, text, text, text[], integer, text[], integer, text[], timestamptz, timestamptz, integer, text[], timestamptz, timestamptz, text[], bigint, jsonb, text, integer, jsonb) is 'What recall would return, as ids and numbers.';
 
 -- _recall_sources: what each hit rests on, as recall shows it.
 --
@@ -268,7 +271,9 @@ comment on function memdb._log_recall (integer, text[], text, text, text, jsonb,
 -- p_budget_ms: leave out legs that would not fit. p_tiers, p_from and p_to (occurred_at from and
 -- before), p_entities (names), p_topic, p_metadata (contained): further filters. p_expand: 'reasons'
 -- with each hit. p_offset: hits passed over, for pages. p_report: true for a first row of rank 0
--- that holds recall_id and timing alone, whatever was found.
+-- that holds recall_id and timing alone, whatever was found. p_factors: {name: exponent} of the factors a
+-- memory's odds are multiplied by (40_score), 0 to 4, "tiers" {tier: 0.1 to 10}, "freshness_half_life_days";
+-- what it does not name is as the policy recall_factors says, of the namespace where one is named.
 -- p_as_of_belief: what was believed then: versions, statuses, relations, and what had been said;
 -- p_as_of_world: the versions that speak of that day (39_history). Either makes text, type, status,
 -- importance, confidence and sources those of then (events among them with their status then);
@@ -309,7 +314,8 @@ create or replace function memdb.recall (
   p_metadata     jsonb       default null,
   p_expand       text        default null,
   p_offset       integer     default 0,
-  p_report       boolean     default false
+  p_report       boolean     default false,
+  p_factors      jsonb       default null
 )
   returns table (
     rank integer, memory_id bigint, version integer, event_id bigint, score real, text text, summary text, type text,
@@ -332,7 +338,7 @@ begin
     into v_hits
     from memdb._cached_candidates(p_tenant, p_query, p_vector, p_namespaces, p_user, p_agent, p_session, p_types, p_k, p_legs,
            p_hops, p_include, p_as_of_belief, p_as_of_world, p_budget_ms, p_tiers, p_from, p_to, p_entities, p_topic,
-           p_metadata, p_expand, p_offset) c;
+           p_metadata, p_expand, p_offset, p_factors) c;
   if p_expand = 'reasons' then  -- before the log: a transaction that has written uses no cache
     select coalesce(jsonb_object_agg(r.memory_id, r.reasons), '{}') into v_reasons
       from memdb._reason_clusters(p_tenant, v_hits.memory_ids, v_hits.versions, p_agent, p_as_of_belief) r;
@@ -341,12 +347,11 @@ begin
   v_hits.timing := v_hits.timing || jsonb_build_object('total_ms', round(1000 * extract(epoch from clock_timestamp() - v_begin), 2));
   if p_log then
     recall_id := memdb._log_recall(p_tenant, p_namespaces, p_user, p_agent, p_query,
-      jsonb_strip_nulls(jsonb_build_object('session', p_session, 'types', p_types, 'k', p_k, 'legs', p_legs, 'hops', p_hops,
-        'include', p_include, 'vector', p_vector is not null, 'as_of_belief', p_as_of_belief, 'as_of_world', p_as_of_world,
-        'budget_ms', p_budget_ms, 'tiers', p_tiers, 'from', p_from, 'to', p_to, 'entities', p_entities, 'topic', p_topic,
-        'metadata', p_metadata, 'expand', p_expand, 'offset', nullif(p_offset, 0))),
-      coalesce(v_hits.memory_ids, '{}'), coalesce(v_hits.versions, '{}'), coalesce(v_hits.scores, '{}'),
-      coalesce(to_jsonb(v_hits.legs), '[]'), (1000 * extract(epoch from clock_timestamp() - v_begin))::real, v_hits.timing);
+      jsonb_strip_nulls(jsonb_build_object('session', p_session, 'types', p_types, 'k', p_k, 'legs', p_legs, 'hops', p_hops, 'include', p_include,
+        'vector', p_vector is not null, 'as_of_belief', p_as_of_belief, 'as_of_world', p_as_of_world, 'budget_ms', p_budget_ms, 'tiers', p_tiers,
+        'from', p_from, 'to', p_to, 'entities', p_entities, 'topic', p_topic, 'metadata', p_metadata, 'expand', p_expand,
+        'offset', nullif(p_offset, 0), 'factors', p_factors)), coalesce(v_hits.memory_ids, '{}'), coalesce(v_hits.versions, '{}'),
+      coalesce(v_hits.scores, '{}'), coalesce(to_jsonb(v_hits.legs), '[]'), (1000 * extract(epoch from clock_timestamp() - v_begin))::real, v_hits.timing);
     v_hits.timing := v_hits.timing || case when recall_id is null and not pg_is_in_recovery() then '{"unlogged": true}' else '{}' end::jsonb;
   end if;
   if p_report then
@@ -384,4 +389,4 @@ begin
      where v.memory_id is not null or e.event_id is not null
      order by h.place;
 end $$;
-comment on function memdb.recall (integer, text, real[], text[], text, text, text, text[], integer, text[], integer, text[], boolean, timestamptz, timestamptz, integer, text[], timestamptz, timestamptz, text[], bigint, jsonb, text, integer, boolean) is 'The memories that help to answer a question, best first, each with its sources.';
+comment on function memdb.recall (integer, text, real[], text[], text, text, text, text[], integer, text[], integer, text[], boolean, timestamptz, timestamptz, integer, text[], timestamptz, timestamptz, text[], bigint, jsonb, text, integer, boolean, jsonb) is 'The memories that help to answer a question, best first, each with its sources.';

@@ -239,7 +239,8 @@ create or replace function memdb._cached_candidates (
   p_topic      bigint,
   p_metadata   jsonb,
   p_expand     text,
-  p_offset     integer
+  p_offset     integer,
+  p_factors    jsonb
 )
   returns table (memory_id bigint, version integer, event_id bigint, score real, legs jsonb)
   language plpgsql volatile security definer rows 10
@@ -258,12 +259,13 @@ begin
     return query
       select c.* from memdb._recall_candidates(p_tenant, p_query, p_vector, p_namespaces, p_user, p_agent, p_session, p_types, p_k,
         p_legs, p_hops, p_include, p_belief_at, p_world_at, p_budget_ms, p_tiers, p_from, p_to, p_entities, p_topic, p_metadata,
-        p_expand, p_offset) c;
+        p_expand, p_offset, p_factors) c;
     return;
   end if;
   v_namespaces := memdb._readable(p_tenant, p_namespaces, p_agent);
   v_key := memdb._cache_key(v_namespaces, jsonb_build_array(p_query, p_vector, p_user, p_agent, p_session, p_types, p_k, p_legs,
-    p_hops, p_include, p_belief_at, p_world_at, p_tiers, p_from, p_to, p_entities, p_topic, p_metadata, p_offset));
+    p_hops, p_include, p_belief_at, p_world_at, p_tiers, p_from, p_to, p_entities, p_topic, p_metadata, p_offset, p_factors,
+    cardinality(p_namespaces) = 1));
   v_hits := memdb._cached_hits(p_tenant, v_key);
   if v_hits is not null then
     return query
@@ -276,11 +278,12 @@ begin
   select array_agg(row(c.memory_id, c.version, c.event_id, c.score, c.legs)::memdb._recall_hit) as hits, pg_current_snapshot() as snapshot
     into v_found
     from memdb._recall_candidates(p_tenant, p_query, p_vector, p_namespaces, p_user, p_agent, p_session, p_types, p_k, p_legs, p_hops,
-           p_include, p_belief_at, p_world_at, p_budget_ms, p_tiers, p_from, p_to, p_entities, p_topic, p_metadata, p_expand, p_offset) c;
+           p_include, p_belief_at, p_world_at, p_budget_ms, p_tiers, p_from, p_to, p_entities, p_topic, p_metadata, p_expand, p_offset,
+           p_factors) c;
   perform memdb._keep_answer(p_tenant, v_key, v_namespaces, v_found.snapshot, coalesce(v_found.hits, '{}'));
   return query select h.* from unnest(v_found.hits) h;
 end $$;
-comment on function memdb._cached_candidates (integer, text, real[], text[], text, text, text, text[], integer, text[], integer, text[], timestamptz, timestamptz, integer, text[], timestamptz, timestamptz, text[], bigint, jsonb, text, integer) is 'What _recall_candidates gives, from the cache where it holds.';
+comment on function memdb._cached_candidates (integer, text, real[], text[], text, text, text, text[], integer, text[], integer, text[], timestamptz, timestamptz, integer, text[], timestamptz, timestamptz, text[], bigint, jsonb, text, integer, jsonb) is 'What _recall_candidates gives, from the cache where it holds.';
 
 -- trim_recall_cache: forget answers that no longer hold and writers that no answer can have missed, one bounded step.
 --

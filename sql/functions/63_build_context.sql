@@ -158,7 +158,8 @@ create or replace function memdb.build_context (
   p_to                   timestamptz default null,
   p_entities             text[]      default null,
   p_topic                bigint      default null,
-  p_metadata             jsonb       default null
+  p_metadata             jsonb       default null,
+  p_factors              jsonb       default null
 )
   returns table (context text, tokens integer, items jsonb, recall_id bigint)
   language plpgsql volatile rows 1
@@ -186,7 +187,8 @@ begin
           - memdb._count_context(format(E'<memories %s>\n%s\n</memories %1$s>', repeat('0', 12), c_head), p_tokens_per_character);
   select coalesce(jsonb_agg(to_jsonb(r) order by r.rank), '[]') into v_hits
     from memdb.recall(p_tenant, p_query, p_vector, p_namespaces, p_user, p_agent, p_session, p_types, p_k, null, 1, p_include,
-                      p_log, p_as_of_belief, p_as_of_world, p_budget_ms, p_tiers, p_from, p_to, p_entities, p_topic, p_metadata) r;
+                      p_log, p_as_of_belief, p_as_of_world, p_budget_ms, p_tiers, p_from, p_to, p_entities, p_topic, p_metadata,
+                      p_factors => p_factors) r;
   recall_id := (v_hits -> 0 ->> 'recall_id')::bigint;
   for v_hit in
     select h.*, l.marker, false as is_cut, c.markers as conflicts, t.heading,
@@ -227,7 +229,7 @@ begin
   tokens := case when items = '[]' then 0 else memdb._count_context(context, p_tokens_per_character) end;
   return next;
 end $$;
-comment on function memdb.build_context (integer, text, real[], text[], text, text, text, text[], integer, text[], integer, real, boolean, timestamptz, timestamptz, integer, text[], timestamptz, timestamptz, text[], bigint, jsonb) is 'What a model should know to answer a question, as one text within a token budget, with citations.';
+comment on function memdb.build_context (integer, text, real[], text[], text, text, text, text[], integer, text[], integer, real, boolean, timestamptz, timestamptz, integer, text[], timestamptz, timestamptz, text[], bigint, jsonb, jsonb) is 'What a model should know to answer a question, as one text within a token budget, with citations.';
 
 -- mark_used: note which of the memories of a recall an answer made use of.
 --

@@ -2,17 +2,21 @@
 
 -- _recall_factors: what each of some memories had its odds multiplied by, name by name.
 --
--- importance, reliability, status and tier make up _memory_factor; weight is the agent's for the
--- namespace; speaker and question are the signs of _pool, as factors. Those that change nothing
--- are left out.
+-- Those of 40_score to the power of their exponents; speaker and question are the signs of _pool, as
+-- factors. Those that come to 1 are left out. p_scores, p_legs are those of a hit, null where it was none: what the graph leg
+-- alone put where it stands had no sign of the query.
 create or replace function memdb._recall_factors (
   p_tenant     integer,
   p_query      text,
+  p_namespaces text[],
   p_agent      text,
   p_memory_ids bigint[],
   p_versions   integer[],
+  p_scores     real[],
+  p_legs       jsonb[],
   p_belief_at  timestamptz,
-  p_world_at   timestamptz
+  p_world_at   timestamptz,
+  p_factors    jsonb
 )
   returns table (memory_id bigint, factors jsonb)
   language plpgsql stable security definer rows 10
@@ -20,36 +24,31 @@ create or replace function memdb._recall_factors (
 as $$
 declare
   v_namespaces integer[];
+  v_words      text := memdb._words(p_query);
 begin
   perform memdb._authorize(p_tenant, false);
   v_namespaces := memdb._readable(p_tenant, null, null);
   return query
-    select m.memory_id, (select coalesce(jsonb_object_agg(f.name, round(f.factor::numeric, 4)), '{}')
+    select m.memory_id, (select coalesce(jsonb_object_agg(f.name, round(exp(f.log)::numeric, 4)), '{}')
                            from (values
-                             ('importance', memdb._memory_factor(t.importance, 1, 1, 'active', 'long_term')),
-                             ('reliability', memdb._memory_factor(5, t.confidence, t.trust, 'active', 'long_term')),
-                             ('status', memdb._memory_factor(5, 1, 1, t.status, 'long_term')),
-                             ('tier', memdb._memory_factor(5, 1, 1, 'active', t.tier)),
-                             ('weight', g.weight::double precision),
-                             ('speaker', case when memdb._is_named(e.speaker, p_query, memdb._words(p_query)) then exp(0.4) end),
-                             ('question', case when right(rtrim(right(v.text, 20), E' \t\r\n'), 1) in ('?', '？') then exp(-0.3) end))
-                             f (name, factor)
-                          where abs(f.factor - 1) > 1e-6)
-      from unnest(p_memory_ids, p_versions) a (memory_id, version)
+                             ('importance', l.importance), ('reliability', l.reliability), ('status', l.status), ('tier', l.tier),
+                             ('namespace', l.namespace), ('freshness', l.freshness), ('centrality', l.centrality), ('strength', l.strength),
+                             ('speaker', case when not h.is_by_graph and memdb._is_named(e.speaker, p_query, v_words) then 0.4 end),
+                             ('question', case when not h.is_by_graph and right(rtrim(right(v.text, 20), E' \t\r\n'), 1) in ('?', '？') then -0.3 end))
+                             f (name, log)
+                          where round(exp(f.log)::numeric, 4) <> 1)
+      from unnest(p_memory_ids, p_versions, p_scores, p_legs) a (memory_id, version, score, legs)
+      cross join lateral (
+        select coalesce(abs(a.score - 1 / (1 + exp(-(a.legs #>> '{graph,score}')::double precision))) < 0.00002, false)) h (is_by_graph)
+      join memdb._factor_logs(p_tenant, memdb._readable(p_tenant, p_namespaces, p_agent), p_agent, p_memory_ids,
+             memdb._resolve_weights(p_tenant, p_namespaces, p_factors), p_belief_at, p_world_at) l on l.memory_id = a.memory_id
       join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = a.memory_id
       join memdb.shown_memory_version v on v.tenant_id = p_tenant and v.memory_id = a.memory_id and v.version = a.version
-      cross join lateral (
-        select m.* where p_belief_at is null and p_world_at is null
-        union all
-        select * from memdb._memories_then(p_tenant, array[m.memory_id], null, null, null, null,
-                        array['active', 'stale', 'superseded', 'contradicted', 'retracted', 'archive'], p_belief_at, p_world_at)
-         where p_belief_at is not null or p_world_at is not null) t
       left join memdb.shown_event e
         on e.tenant_id = p_tenant and e.event_id = v.event_id and (v_namespaces is null or e.namespace_id = any (v_namespaces))
-      left join memdb.agent_grant g on g.tenant_id = p_tenant and g.agent_id = p_agent and g.namespace_id = m.namespace_id
      where v_namespaces is null or m.namespace_id = any (v_namespaces);
 end $$;
-comment on function memdb._recall_factors (integer, text, text, bigint[], integer[], timestamptz, timestamptz) is 'What each of some memories had its odds multiplied by, name by name.';
+comment on function memdb._recall_factors (integer, text, text[], text, bigint[], integer[], real[], jsonb[], timestamptz, timestamptz, jsonb) is 'What each of some memories had its odds multiplied by, name by name.';
 
 -- _recall_fate: where a memory that recall did not return fell out, before any ranking; depth where it did not.
 create or replace function memdb._recall_fate (
@@ -190,7 +189,8 @@ create or replace function memdb.explain_recall (
   p_to           timestamptz default null,
   p_entities     text[]      default null,
   p_topic        bigint      default null,
-  p_metadata     jsonb       default null
+  p_metadata     jsonb       default null,
+  p_factors      jsonb       default null
 )
   returns table (
     rank integer, memory_id bigint, version integer, event_id bigint, score real, text text, legs jsonb, factors jsonb,
@@ -208,7 +208,8 @@ begin
   perform memdb._authorize(p_tenant, false);
   select coalesce(jsonb_agg(to_jsonb(r) order by r.rank), '[]') into v_hits
     from memdb.recall(p_tenant, p_query, p_vector, p_namespaces, p_user, p_agent, p_session, p_types, p_k, p_legs, p_hops,
-                      p_include, false, p_as_of_belief, p_as_of_world, null, p_tiers, p_from, p_to, p_entities, p_topic, p_metadata) r;
+                      p_include, false, p_as_of_belief, p_as_of_world, null, p_tiers, p_from, p_to, p_entities, p_topic, p_metadata,
+                      p_factors => p_factors) r;
   return query
     with hit as (
       select h.* from jsonb_to_recordset(v_hits) h (rank integer, memory_id bigint, version integer, event_id bigint, score real,
@@ -216,8 +217,9 @@ begin
     select h.rank, h.memory_id, h.version, h.event_id, h.score, h.text, h.legs, coalesce(f.factors, '{}'),
            coalesce(h.memory_id = p_expected, false), 'returned', null::text
       from hit h
-      left join memdb._recall_factors(p_tenant, p_query, p_agent, array(select i.memory_id from hit i order by i.rank),
-             array(select i.version from hit i order by i.rank), p_as_of_belief, p_as_of_world) f on f.memory_id = h.memory_id
+      left join memdb._recall_factors(p_tenant, p_query, p_namespaces, p_agent, array(select i.memory_id from hit i order by i.rank),
+             array(select i.version from hit i order by i.rank), array(select i.score from hit i order by i.rank),
+             array(select i.legs from hit i order by i.rank), p_as_of_belief, p_as_of_world, p_factors) f on f.memory_id = h.memory_id
      order by h.rank;
   if p_expected is null or v_hits @> jsonb_build_array(jsonb_build_object('memory_id', p_expected)) then
     return;
@@ -242,7 +244,7 @@ begin
       from (select c.*, row_number() over ()::integer as rank
               from memdb._recall_candidates(p_tenant, p_query, p_vector, p_namespaces, p_user, p_agent, p_session, p_types, v_depth,
                      p_legs, p_hops, p_include, p_as_of_belief, p_as_of_world, null, p_tiers, p_from, p_to, p_entities, p_topic,
-                     p_metadata) c) d
+                     p_metadata, null, 0, p_factors) c) d
      where d.memory_id = p_expected;
     if found and (v_depth < 1000 or least((v_deep.legs -> 'keyword' ->> 'rank')::integer,
                                           (v_deep.legs -> 'vector' ->> 'rank')::integer) <= greatest(50, p_k)) then
@@ -260,7 +262,7 @@ begin
       left join memdb.shown_memory m on m.tenant_id = p_tenant and m.memory_id = p_expected
       left join memdb.shown_memory_version v
         on v.tenant_id = p_tenant and v.memory_id = m.memory_id and v.version = coalesce(v_deep.version, m.version)
-      left join memdb._recall_factors(p_tenant, p_query, p_agent, array[p_expected], array[v.version], p_as_of_belief,
-                                      p_as_of_world) f on true;
+      left join memdb._recall_factors(p_tenant, p_query, p_namespaces, p_agent, array[p_expected], array[v.version],
+                  array[v_deep.score], array[v_deep.legs], p_as_of_belief, p_as_of_world, p_factors) f on true;
 end $$;
-comment on function memdb.explain_recall (integer, text, bigint, real[], text[], text, text, text, text[], integer, text[], integer, text[], timestamptz, timestamptz, text[], timestamptz, timestamptz, text[], bigint, jsonb) is 'Why recall answers as it does: rank and score of each hit per leg, its factors, and where an expected memory fell out.';
+comment on function memdb.explain_recall (integer, text, bigint, real[], text[], text, text, text, text[], integer, text[], integer, text[], timestamptz, timestamptz, text[], timestamptz, timestamptz, text[], bigint, jsonb, jsonb) is 'Why recall answers as it does: rank and score of each hit per leg, its factors, and where an expected memory fell out.';

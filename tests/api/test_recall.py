@@ -99,6 +99,9 @@ async def test_a_failing_encoder_makes_the_answer_poorer(
         ({"query": "a", "include": ["everything"]}, 422, "MD001", "include"),
         ({"query": "a", "timeout_ms": 0}, 422, "MD001", "timeout_ms"),
         ({"query": "a", "limit": 5}, 422, "MD001", "limit"),
+        ({"query": "a", "factors": {"luck": 1}}, 422, "MD001", "factors"),
+        ({"query": "a", "factors": {"freshness": 5}}, 422, "MD001", "factors"),
+        ({"query": "a", "factors": {"tiers": {"archive": 0}}}, 422, "MD001", "factors"),
         ({"query": "a", "namespaces": ["nowhere"]}, 404, "MD102", None),
         ({"query": "a", "session": "nowhere"}, 404, "MD106", None),
     ],
@@ -114,6 +117,19 @@ async def test_a_senseless_question_is_refused(
     await remember("Ann likes tea.")
     bad = problem(await client.post("/v1/recall", json=question), status, code)
     assert bad["context"].get("field") == field
+
+
+async def test_factors_order_what_is_found_told_and_explained(
+    client: httpx.AsyncClient, remember: Any
+) -> None:
+    for text, time in (("Old tea.", "2020-01-01"), ("New tea.", "2026-01-01")):
+        await remember(text, occurred_at=f"{time}T00:00:00Z")
+    factors = {"freshness": 4, "freshness_half_life_days": 900, "tiers": {"archive": 1}}
+    for path, name in (("recall", "hits"), ("recall/explain", "hits"), ("context", "items")):
+        answer = await client.post(f"/v1/{path}", json={"query": "tea", "factors": factors})
+        assert [hit["text"] for hit in answer.json()[name]] == ["New tea.", "Old tea."]
+    explained = await client.post("/v1/recall/explain", json={"query": "tea", "factors": factors})
+    assert explained.json()["hits"][1]["factors"]["freshness"] < 0.5
 
 
 async def test_an_expected_memory_that_is_not_found_is_explained(

@@ -258,6 +258,13 @@ def test_recall_for_programs(filled: Run) -> None:
     assert hit["occurred_at"] == "2026-04-06T12:00:00+00:00"
 
 
+def test_recall_by_factors(filled: Run) -> None:
+    factors = '{"freshness": 4, "freshness_half_life_days": 1}'
+    assert "我对花生过敏" in filled("recall", "过敏", "--factors", factors).stdout
+    for text in ("{", "[1]"):
+        fails(filled("recall", "过敏", "--factors", text), 2, "no JSON")
+
+
 def test_recall_that_finds_nothing(filled: Run) -> None:
     result = filled("recall", "zzz")
     assert (result.exit_code, result.stdout) == (0, "")
@@ -272,6 +279,7 @@ def test_recall_that_finds_nothing(filled: Run) -> None:
         (["recall", "x", "--type", "nonsense"], "MD001"),
         (["recall", "x", "--include", "nonsense"], "MD001"),
         (["recall", "x", "--encoder", "nonsense"], "choose one of"),
+        (["recall", "x", "--factors", '{"luck": 1}'], "MD001"),
         (["recall", "nul \0 byte"], "NUL"),
         (["why", "987654321"], "MD103"),
     ],

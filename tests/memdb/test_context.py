@@ -2,12 +2,14 @@
 
 import secrets
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
 import pytest
 
 from memdb import AsyncMemory, Memory
+from memdb.errors import InvalidArgument
 from memdb.models import ModelUnavailable
 from memdb.models.fake import HashEncoder
 from memdb.settings import Settings
@@ -49,6 +51,22 @@ def test_what_an_answer_cites_is_marked(memory: Memory) -> None:
     assert cited[0].sources[0].event_id == event.event_id
     assert memory.mark_used(found.recall_id, cited) == 1
     assert memory.mark_used(found.recall_id, [tea.memory_id]) == 1
+
+
+def test_factors_order_what_is_recalled_told_and_explained(memory: Memory) -> None:
+    for text, year in (("喝茶，旧的", 2020), ("喝茶，新的", 2026)):
+        event = memory.observe(text, occurred_at=datetime(year, 1, 1, tzinfo=UTC))
+        memory.remember(text, sources=event, occurred_at=datetime(year, 1, 1, tzinfo=UTC))
+    factors = {"freshness": 4, "freshness_half_life_days": 900}
+    wanted = ["喝茶，新的", "喝茶，旧的"]
+    assert [hit.text for hit in memory.recall("喝茶", factors=factors)] == wanted
+    assert [item.text for item in memory.context("喝茶", factors=factors).items] == wanted
+    explained = memory.explain("喝茶", factors=factors)
+    assert [hit.text for hit in explained] == wanted
+    assert explained[1].factors["freshness"] < 0.5
+    with pytest.raises(InvalidArgument) as caught:
+        memory.recall("喝茶", factors={"luck": 1})
+    assert caught.value.detail["factor"] == "luck"
 
 
 def test_an_empty_namespace_gives_an_empty_context(memory: Memory) -> None:

@@ -70,7 +70,7 @@ def test_the_same_question_is_answered_again(world):
         {"agent": "a"}, {"types": ["fact"]}, {"legs": ["keyword"]}, {"hops": 2},
         {"include": ["stale"]}, {"as_of_world": "2026-06-01"}, {"as_of_belief": "2027-06-01"},
         {"tiers": ["long_term"]}, {"from": "2020-01-01"}, {"to": "2030-01-01"},
-        {"metadata": "{}"}, {"offset": 1},
+        {"metadata": "{}"}, {"offset": 1}, {"factors": '{"freshness": 1}'},
     ],
     ids=lambda one: next(iter(one)),
 )  # fmt: skip
@@ -87,6 +87,31 @@ def test_what_was_written_is_in_the_next_answer(world):
     rows.memory("Cleo likes tea")
     assert ask(two, rows.tenant) == (False, [*BOTH, "Cleo likes tea"])
     assert ask(two, rows.tenant)[0]
+
+
+def test_no_answer_is_ranked_by_a_policy_that_is_no_more(world):
+    """The same namespaces named or not: the policy that applies is another, and so the answer."""
+    rows, two = world
+    rows.memory("Ann drank old tea", namespace="a", importance=1)
+    rows.memory("Ann drank new tea", namespace="a", importance=9)
+    one, both = ["a"], ["a", "a"]
+
+    def best(namespaces: list[str]) -> list[str]:
+        found = two.execute(
+            "select r.text from memdb.recall(%s, 'drank', p_namespaces => %s, p_log => false,"
+            " p_legs => '{keyword}') r",
+            [rows.tenant, namespaces],
+        )
+        return [row.text for row in found.fetchall()]
+
+    assert best(one) == best(one) == ["Ann drank new tea", "Ann drank old tea"]
+    two.execute(
+        "select memdb.set_policy(%s, 'recall_factors', %s, 'a')",
+        [rows.tenant, '{"importance": 0, "tiers": {"working": 2}}'],
+    )
+    two.execute("update memdb.memory set tier = 'working' where importance = 1")
+    assert best(one) == best(one) == ["Ann drank old tea", "Ann drank new tea"]
+    assert best(both) == ["Ann drank new tea", "Ann drank old tea"]
 
 
 def test_what_was_written_elsewhere_does_not_matter(world):

@@ -52,13 +52,13 @@ def test_hits_are_those_of_recall_with_legs_and_factors(world):
     assert [r.memory_id for r in rows if r.is_expected] == [tea]
 
 
-def test_speaker_and_weight_are_factors(world):
+def test_speaker_and_namespace_are_factors(world):
     item = {"kind": "user_message", "text": "tea at four", "speaker": "Ann", "extract": False}
     event = world.call("append_events", [item])[0].event_id
     world.memory("tea at four", on_event(event))
     world.call("grant_agent", "bot", "default", True, False, 2)
     (row,) = explain(world, "when does Ann have tea", agent="bot")
-    assert row.factors == {"speaker": 1.4918, "weight": 2}
+    assert row.factors == {"speaker": 1.4918, "namespace": 2}
 
 
 def test_each_filter_is_named(world):
