@@ -408,7 +408,7 @@ CREATE TABLE memdb.memory_version (
     valid_to timestamp with time zone,
     recorded_at timestamp with time zone NOT NULL,
     retired_at timestamp with time zone,
-    keyword tsvector GENERATED ALWAYS AS (memdb.keyword_text_v1(text, heading, language, memdb.scope_lexemes_v1(tenant_id, namespace_id, user_id))) STORED NOT NULL,
+    keyword tsvector NOT NULL,
     replaced jsonb,
     cold_file_id bigint,
     cold_hash bytea,
@@ -428,6 +428,8 @@ COMMENT ON COLUMN memdb.memory_version.event_id IS 'The event that caused this v
 COMMENT ON COLUMN memdb.memory_version.valid_from IS 'World axis: when it began to be true; null = always.';
 
 COMMENT ON COLUMN memdb.memory_version.recorded_at IS 'Belief axis: when memdb began to say so; retired_at is when it stopped.';
+
+COMMENT ON COLUMN memdb.memory_version.keyword IS 'The words it is found by (keyword_text_v2), written by a trigger.';
 
 COMMENT ON COLUMN memdb.memory_version.replaced IS 'Set with retired_at: type, importance, confidence, trust and occurred_at the memory had with this version.';
 
@@ -1429,6 +1431,13 @@ ALTER TABLE memdb.keyword_queue ALTER COLUMN queue_id ADD GENERATED ALWAYS AS ID
     CACHE 1
 );
 
+CREATE TABLE memdb.keyword_renewal (
+    tenant_id integer NOT NULL,
+    memory_id bigint NOT NULL
+);
+
+COMMENT ON TABLE memdb.keyword_renewal IS 'Tenants whose words were cut by older rules: versions of memories beyond memory_id may have other words.';
+
 CREATE TABLE memdb.legal_hold (
     tenant_id integer NOT NULL,
     hold_id bigint NOT NULL,
@@ -1809,6 +1818,9 @@ ALTER TABLE ONLY memdb.justification
 ALTER TABLE ONLY memdb.keyword_queue
     ADD CONSTRAINT keyword_queue_pkey PRIMARY KEY (tenant_id, queue_id);
 
+ALTER TABLE ONLY memdb.keyword_renewal
+    ADD CONSTRAINT keyword_renewal_pkey PRIMARY KEY (tenant_id);
+
 ALTER TABLE ONLY memdb.legal_hold
     ADD CONSTRAINT legal_hold_pkey PRIMARY KEY (tenant_id, hold_id);
 
@@ -2101,6 +2113,8 @@ ALTER INDEX memdb.recall_pkey ATTACH PARTITION memdb.recall_default_pkey;
 
 CREATE TRIGGER memory_topic_forget AFTER DELETE ON memdb.memory_topic REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION memdb._forget_topic_members();
 
+CREATE TRIGGER memory_version_keyword BEFORE INSERT OR UPDATE OF tenant_id, namespace_id, user_id, text, heading, language ON memdb.memory_version FOR EACH ROW EXECUTE FUNCTION memdb._set_keyword();
+
 CREATE TRIGGER memory_version_summary AFTER INSERT ON memdb.memory_version REFERENCING NEW TABLE AS new_version FOR EACH STATEMENT EXECUTE FUNCTION memdb._queue_for_summaries();
 
 ALTER TABLE ONLY memdb.agent_grant
@@ -2195,6 +2209,9 @@ ALTER TABLE ONLY memdb.job
 
 ALTER TABLE ONLY memdb.justification
     ADD CONSTRAINT justification_version_fkey FOREIGN KEY (tenant_id, memory_id, version) REFERENCES memdb.memory_version(tenant_id, memory_id, version);
+
+ALTER TABLE ONLY memdb.keyword_renewal
+    ADD CONSTRAINT keyword_renewal_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES memdb.tenant(tenant_id);
 
 ALTER TABLE ONLY memdb.legal_hold
     ADD CONSTRAINT legal_hold_namespace_fkey FOREIGN KEY (tenant_id, namespace_id) REFERENCES memdb.namespace(tenant_id, namespace_id);
@@ -2418,6 +2435,8 @@ ALTER TABLE memdb.justification ENABLE ROW LEVEL SECURITY;
 CREATE POLICY justification_operator ON memdb.justification FOR SELECT TO memdb_operator USING (true);
 
 ALTER TABLE memdb.keyword_queue ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE memdb.keyword_renewal ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE memdb.legal_hold ENABLE ROW LEVEL SECURITY;
 
@@ -3900,6 +3919,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- _rename_causes (p_tenant integer, p_root text, p_root_ids bigint[], p_now timestamp with time zone)
 -- returns void; volatile; for its owner
 
+-- _renew_keywords (p_tenant integer, p_limit integer)
+-- returns integer; volatile; for its owner
+
 -- _require_graph ()
 -- returns void; stable; for memdb_operator
 
@@ -3983,6 +4005,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- _sessions_of (p_tenant integer, p_user text)
 -- returns jsonb; stable; for its owner
+
+-- _set_keyword ()
+-- returns trigger; volatile; for its owner
 
 -- _shed_versions (p_tenant integer, p_receipt bigint, p_ids bigint[], p_now timestamp with time zone)
 -- returns jsonb; volatile; for its owner
@@ -4413,6 +4438,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- fold_uses (p_tenant integer, p_limit integer DEFAULT 1000)
 -- returns integer; volatile, security definer; for memdb_writer
 
+-- folded_text_v1 (p_text text)
+-- returns text; immutable; for memdb_reader
+
 -- forget (p_tenant integer, p_user text DEFAULT NULL::text, p_session text DEFAULT NULL::text, p_agent text DEFAULT NULL::text, p_namespace text DEFAULT NULL::text, p_types text[] DEFAULT NULL::text[], p_kinds text[] DEFAULT NULL::text[], p_from timestamp with time zone DEFAULT NULL::timestamp with time zone, p_to timestamp with time zone DEFAULT NULL::timestamp with time zone, p_entity bigint DEFAULT NULL::bigint, p_event_ids bigint[] DEFAULT NULL::bigint[], p_memory_ids bigint[] DEFAULT NULL::bigint[], p_everything boolean DEFAULT false, p_reason text DEFAULT NULL::text, p_dry_run boolean DEFAULT true)
 -- returns TABLE(receipt_id bigint, state text, remaining bigint, counts jsonb, kept jsonb); volatile, security definer, rows 1; for memdb_operator
 
@@ -4434,7 +4462,7 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 -- keep_answer (p_tenant integer, p_key bigint, p_idempotency_key text, p_status integer, p_answer jsonb)
 -- returns void; volatile, security definer; for memdb_writer
 
--- keyword_text_v1 (p_text text, p_heading text, p_language text, p_scope text[])
+-- keyword_text_v2 (p_text text, p_heading text, p_language text, p_scope text[])
 -- returns tsvector; immutable; for memdb_reader
 
 -- known_events (p_tenant integer, p_namespace text, p_keys text[])
@@ -4670,6 +4698,9 @@ GRANT SELECT ON TABLE memdb.role_tenant TO memdb_operator;
 
 -- set_policy (p_tenant integer, p_key text, p_value jsonb, p_namespace text DEFAULT NULL::text)
 -- returns void; volatile, security definer; for memdb_operator
+
+-- spaceless_pairs_v1 (p_text text)
+-- returns tsvector; immutable; for memdb_reader
 
 -- summary_material (p_tenant integer, p_namespace text, p_session text DEFAULT NULL::text, p_user text DEFAULT NULL::text, p_token_budget integer DEFAULT NULL::integer)
 -- returns TABLE(memory_id bigint, version integer, type text, text text, occurred_at timestamp with time zone, tokens integer); stable, rows 20; for memdb_reader

@@ -68,10 +68,21 @@ class Cluster:
             self.drop(name)
 
     @contextmanager
-    def empty(self, suffix: str) -> Iterator[str]:
-        """Create a database without memdb for as long as the context lasts; gives the DSN."""
+    def empty(self, suffix: str, ctype: str | None = None) -> Iterator[str]:
+        """Create a database without memdb for as long as the context lasts; gives the DSN.
+
+        With a ctype: a database of libc's, to which the letters are what that locale says.
+        """
         name = self._unique(suffix)
-        self.create(name, template="template0")
+        if ctype is None:
+            self.create(name, template="template0")
+        else:
+            self._run(
+                "create database {} template template0 encoding 'UTF8' locale_provider libc"
+                " lc_collate 'C' lc_ctype {}",
+                name,
+                ctype,
+            )
         try:
             yield self.dsn(name)
         finally:

@@ -131,7 +131,7 @@ create or replace function memdb._check_memory (
 as $$
 declare
   v_field text := case
-    when p_text !~ '[^[:space:]]' then 'text'
+    when p_text collate pg_catalog.pg_c_utf8 !~ '[^[:space:]]' then 'text'
     when p_type not in ('observation', 'reasoning', 'action', 'result', 'fact', 'preference', 'constraint', 'decision', 'summary')
       then 'type'
     when p_user = '' or char_length(p_user) > 200 then 'user'

@@ -21,7 +21,7 @@ begin
               from unnest(memdb._query_terms(p_text)) t (term)
               left join memdb.lexeme_stat l
                 on l.tenant_id = p_tenant and l.namespace_id = p_namespace and l.lexeme = t.term
-             where t.term = any (tsvector_to_array(memdb.keyword_text_v1(left(p_text, 8000), null, p_language, '{}')))
+             where t.term = any (tsvector_to_array(memdb.keyword_text_v2(left(p_text, 8000), null, p_language, '{}')))
              order by coalesce(l.documents, 0), char_length(t.term) desc, t.term
              limit p_limit) r), '{}');
 end $$;

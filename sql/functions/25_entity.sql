@@ -9,7 +9,7 @@ create or replace function memdb._alias (p_name text)
   returns text
   language sql immutable parallel safe
 begin atomic
-  select left(lower(regexp_replace(btrim(normalize(p_name, nfkc)), '\s+', ' ', 'g')), 500);
+  select left(lower(regexp_replace(btrim(normalize(p_name, nfkc)) collate pg_catalog.pg_c_utf8, '\s+', ' ', 'g')), 500);
 end;
 comment on function memdb._alias (text) is 'The form in which spellings of a name are compared, at most 500 characters: one may become many.';
 

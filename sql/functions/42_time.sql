@@ -58,7 +58,7 @@ create or replace function memdb._english_ranges (p_query text)
   language sql immutable parallel safe rows 2
 begin atomic
   select m.part[6]::integer, n.month, coalesce(d.day, s.from_day, 1), n.month, coalesce(d.day, s.to_day, 31)
-    from regexp_matches(p_query,
+    from regexp_matches(p_query collate "C",
            '(?:\m([0-9]{1,2})(?:st|nd|rd|th)?\s+(?:of\s+)?|\m(early|mid|late)(?:\s+|-))?'
            '\m(?:(january|february|march|april|may|june|july|august|september|october|november|december)'
            '|(jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec))\M\.?'
@@ -71,7 +71,7 @@ begin atomic
       or (m.part[4] is null and (m.part[3] <> 'may' or s.span is not null))
   union all
   select m.part[1]::integer, m.part[2]::integer, m.part[3]::integer, m.part[2]::integer, m.part[3]::integer
-    from regexp_matches(p_query, '\m([0-9]{4})[-/]([0-9]{1,2})[-/]([0-9]{1,2})(?![0-9])', 'g') m (part);
+    from regexp_matches(p_query collate "C", '\m([0-9]{4})[-/]([0-9]{1,2})[-/]([0-9]{1,2})(?![0-9])', 'g') m (part);
 end;
 comment on function memdb._english_ranges (text) is 'The dates a query names in English: 8 May 2023, May 8th, late March, Aug 3, and 2023-05-08.';
 
@@ -122,7 +122,7 @@ declare
   v_last  integer;
 begin
   p_query := memdb._dated_query(p_query, memdb.current_time()::date);
-  if p_query !~ '月|[0-9]{4}[-/][0-9]' and p_query !~* '\m(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)' then
+  if p_query !~ '月|[0-9]{4}[-/][0-9]' and p_query collate "C" !~* '\m(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)' then
     return;
   end if;
   select min(extract(year from f.occurred_at)), max(extract(year from l.occurred_at))

@@ -129,7 +129,7 @@ begin
                    (6, '\m' || c_number || '\s+(day|week|month|year)s?\s+from\s+(?:now|today)\M'),
                    (7, '\m(?:next|coming|upcoming|following)\s+' || c_number || '\s+(day|week|month|year)s?\M')) r (rule, pattern)
       cross join lateral (
-        select array[r.rule::text, x.part[1], x.part[2]] from regexp_matches(p_query, r.pattern, 'gi') x (part)) m (part)
+        select array[r.rule::text, x.part[1], x.part[2]] from regexp_matches(p_query collate "C", r.pattern, 'gi') x (part)) m (part)
   loop
     v_span := case v_part[1]
       when '1' then memdb._span_back(memdb._small_number(v_part[2]), lower(v_part[3]), false, p_today)
@@ -143,7 +143,7 @@ begin
   end loop;
   -- A month that was read as "last May" must not be read once more as May of any year.
   return case when v_spans = '' then p_query
-              else regexp_replace(p_query, '\m(last|past|previous|this|next|coming|upcoming|following)\s+' || c_named || '\M(?!\s+[0-9])', '', 'gi') || v_spans end;
+              else regexp_replace(p_query collate "C", '\m(last|past|previous|this|next|coming|upcoming|following)\s+' || c_named || '\M(?!\s+[0-9])', '', 'gi') || v_spans end;
 end $$;
 comment on function memdb._english_dates (text, date) is 'A query with what it counts from today in English spelt out: last May, two weeks ago, the next few days.';
 
@@ -211,7 +211,7 @@ create or replace function memdb._dated_query (p_query text, p_today date)
   language sql immutable parallel safe
 begin atomic
   select case when p_query ~ '年|月|天|日|周|週|星期|礼拜|禮拜|晚|早' then memdb._chinese_dates(e.query, p_today) else e.query end
-    from (select case when p_query ~* '\m(last|past|previous|this|next|coming|upcoming|following|in|from|ago|earlier|back|yesterday|today|tonight|tomorrow)\M'
+    from (select case when p_query collate "C" ~* '\m(last|past|previous|this|next|coming|upcoming|following|in|from|ago|earlier|back|yesterday|today|tonight|tomorrow)\M'
                       then memdb._english_dates(p_query, p_today) else p_query end) e (query);
 end;
 comment on function memdb._dated_query (text, date) is 'A query whose times counted from today are spelt out as dates behind it, for _time_ranges.';

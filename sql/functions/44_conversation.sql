@@ -6,8 +6,8 @@ create or replace function memdb._own_words (p_query text)
   language sql immutable parallel safe
 begin atomic
   select (select count(*)
-            from unnest(memdb.keyword_text_v1(left(p_query, 2000), null, 'en', '{}')) l
-           where l.lexeme ~ '^[a-z0-9]'
+            from unnest(memdb.keyword_text_v2(left(p_query, 2000), null, 'en', '{}')) l
+           where (l.lexeme ~ '^[a-z0-9]' or (char_length(l.lexeme) > 3 and l.lexeme ~ '^[\u00c0-\u0dff\u1e00-\u1fff]'))
              and l.lexeme <> all (array['els', 'also', 'still', 'yet', 'one', 'two', 'thing', 'someth', 'anyth', 'tell', 'know', 'mean',
                                         'say', 'said', 'happen', 'get', 'got', 'go', 'went', 'make', 'made', 'like', 'much', 'mani', 'okay', 'ok',
                                         'ye', 'yeah', 'pleas', 'thank', 'sure', 'well', 'right', 'realli', 'anyon', 'someon', 'us', 'let']))::integer
@@ -21,7 +21,7 @@ create or replace function memdb._points_back (p_query text)
   returns boolean
   language sql immutable parallel safe
 begin atomic
-  select p_query ~* '\m(he|him|his|she|her|hers|they|them|their|theirs|it|its|this|that|these|those|there|then|the\s+(?:same|other|first|second|latter|former)(?:\s+one)?)\M'
+  select p_query collate "C" ~* '\m(he|him|his|she|her|hers|they|them|their|theirs|it|its|this|that|these|those|there|then|the\s+(?:same|other|first|second|latter|former)(?:\s+one)?)\M'
       or p_query ~ '[他她它]|这个|那个|這個|那個|这些|那些|那里|那儿|那边|当时|那时|其中|前者|后者';
 end;
 comment on function memdb._points_back (text) is 'Whether a query speaks of somebody or something that only the turns before it name.';
@@ -52,9 +52,9 @@ declare
   v_words     integer := memdb._own_words(p_query);
 begin
   perform memdb._authorize(p_tenant, false);
-  if (p_query ~ '\S' and p_session <> '' and p_tokens between 16 and 2000) is not true then
+  if (p_query collate pg_catalog.pg_c_utf8 ~ '\S' and p_session <> '' and p_tokens between 16 and 2000) is not true then
     perform memdb._raise('MD001', 'a query, a session, and 16 to 2,000 tokens are needed',
-      jsonb_build_object('field', case when p_query ~ '\S' then 'session' else 'query' end));
+      jsonb_build_object('field', case when p_query collate pg_catalog.pg_c_utf8 ~ '\S' then 'session' else 'query' end));
   end if;
   v_namespace := (memdb._readable(p_tenant, array[p_namespace], p_agent))[1];
   select s.session_id into v_session from memdb.session s

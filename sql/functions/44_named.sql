@@ -87,7 +87,7 @@ begin
   return query
     select distinct on (coalesce(e.merged_into, e.entity_id)) coalesce(e.merged_into, e.entity_id), a.namespace_id, a.alias, false
       from (select g.gram from unnest(v_grams) g (gram)
-             where g.gram ~ '^[[:alpha:]]{4,}$' and g.gram <> all (coalesce(v_exact, '{}')) limit 200) g
+             where g.gram collate pg_catalog.pg_c_utf8 ~ '^[[:alpha:]]{4,}$' and g.gram <> all (coalesce(v_exact, '{}')) limit 200) g
       cross join lateral (
         select a.* from memdb.entity_alias a
          where a.tenant_id = p_tenant and a.alias like left(g.gram, 2) || '%' limit 1000) a

@@ -8,8 +8,9 @@
 -- _query_terms: the lexemes a query is searched by.
 --
 -- A memory's language decides how it was indexed, so the query is read both ways: with English
--- stems and stop words, and as it stands. Single characters of scripts without spaces, and pairs
--- with a Chinese function character, say little and are dropped, unless nothing else is left.
+-- stems and stop words, and as it stands. Of scripts without spaces, pairs with a Chinese function
+-- character say little and are dropped, as are single characters but those that stand alone, between
+-- other words or function characters (茶 tea, 我的猫呢); unless nothing else is left.
 -- At most 256, first come first; text beyond 8,000 characters is not read.
 create or replace function memdb._query_terms (p_query text)
   returns text[]
@@ -17,24 +18,29 @@ create or replace function memdb._query_terms (p_query text)
 as $$
 declare
   c_spaceless constant text :=
-    '[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]';
+    '\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff';
   c_function  constant text := '[的了着过吗呢吧啊么什哪怎谁是在和与及或而但也都就把被从向这那其之著過嗎麼誰與從這]';
   v_terms text[];
+  v_alone text[];
   v_kept  text[];
 begin
   select array_agg(t.lexeme order by t.place, t.lexeme)
     into v_terms
     from (select l.lexeme, min(coalesce(l.positions[1], 0)) as place
             from (values (null), ('und')) w (language)
-            cross join lateral unnest(memdb.keyword_text_v1(left(p_query, 8000), null, w.language, '{}')) l
+            cross join lateral unnest(memdb.keyword_text_v2(left(p_query, 8000), null, w.language, '{}')) l
            group by l.lexeme
            order by 2, 1
            limit 256) t;
+  v_alone := array(
+    select m.part[1]
+      from regexp_matches(regexp_replace(memdb.folded_text_v1(left(p_query, 8000)), c_function, ' ', 'g'),
+             '(?<![0-9' || c_spaceless || '])([' || c_spaceless || '])(?![0-9' || c_spaceless || '])', 'g') m (part));
   select array_agg(t.term order by t.place)
     into v_kept
     from unnest(v_terms) with ordinality t (term, place)
-   where t.term !~ ('^' || c_spaceless || '$')
-     and not (t.term ~ ('^' || c_spaceless || '{2}$') and t.term ~ c_function);
+   where case when t.term ~ ('^[' || c_spaceless || ']$') then t.term = any (v_alone)
+              else not (t.term ~ ('^[' || c_spaceless || ']{2}$') and t.term ~ c_function) end;
   return coalesce(v_kept, v_terms, '{}');
 end $$;
 comment on function memdb._query_terms (text) is 'The lexemes a query is searched by.';

@@ -50,14 +50,14 @@ begin
      where t.term not like '%\%%'),
   -- Once: every row joined below would turn its text into lexemes anew.
   matched as materialized (
-    select o.event_id, memdb.keyword_text_v1(o.text, memdb._heading(o.language, o.occurred_at at time zone o.time_zone, o.speaker),
+    select o.event_id, memdb.keyword_text_v2(o.text, memdb._heading(o.language, o.occurred_at at time zone o.time_zone, o.speaker),
                          o.language, '{}') as keyword
       from open o
      where (p_user is null or o.user_id is null or o.user_id = p_user)
        and (p_sessions is null or o.session_id = any (p_sessions))
        and ((p_also).from_at is null or o.occurred_at >= (p_also).from_at)
        and ((p_also).to_at is null or o.occurred_at < (p_also).to_at)
-       and lower(normalize(concat_ws(' ', o.speaker, o.text), nfkc)) like any ((select w.patterns from word w)::text[])
+       and memdb.folded_text_v1(concat_ws(' ', o.speaker, o.text)) like any ((select w.patterns from word w)::text[])
        and not exists (select from memdb.premise p
                         where p.tenant_id = p_tenant and p.event_id = o.event_id
                           and (p_belief_at is null or coalesce(p.added_at, (

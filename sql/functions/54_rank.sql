@@ -6,12 +6,13 @@
 
 -- _words: a text as its words in lower case between single spaces, for looking whole words up.
 --
--- Characters of scripts without spaces are left out: names in them are found as they stand.
+-- Letters are those of Unicode, in a database of any locale. Characters of scripts without spaces are
+-- left out: names in them are found as they stand.
 create or replace function memdb._words (p_text text)
   returns text
   language sql immutable parallel safe
 begin atomic
-  select ' ' || btrim(regexp_replace(lower(p_text),
+  select ' ' || btrim(regexp_replace(lower(normalize(p_text, nfkc) collate pg_catalog.pg_c_utf8),
     '[^[:alnum:]]+|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+',
     ' ', 'g')) || ' ';
 end;
@@ -23,7 +24,7 @@ create or replace function memdb._is_named (p_name text, p_query text, p_words t
   language sql immutable parallel safe
 begin atomic
   select case when p_name is null or p_name = '' then false
-              when memdb._words(p_name) = '  ' then position(lower(p_name) in lower(p_query)) > 0
+              when memdb._words(p_name) = '  ' then position(memdb.folded_text_v1(p_name) in memdb.folded_text_v1(p_query)) > 0
               else position(memdb._words(p_name) in p_words) > 0 end;
 end;
 comment on function memdb._is_named (text, text, text) is 'Whether a query names somebody; p_words are the query''s _words.';

@@ -14,7 +14,7 @@ create or replace function memdb._check_recall (
 as $$
 declare
   v_field text := case
-    when coalesce(p_query, '') !~ '\S' and p_vector is null then 'query'
+    when coalesce(p_query, '') collate pg_catalog.pg_c_utf8 !~ '\S' and p_vector is null then 'query'
     when p_k between 1 and 1000 is not true then 'k'
     when p_hops between 0 and 3 is not true then 'hops'
     when not p_types <@ array['observation', 'reasoning', 'action', 'result', 'fact', 'preference', 'constraint', 'decision', 'summary']

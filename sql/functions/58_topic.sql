@@ -202,7 +202,7 @@ begin atomic
                        cross join lateral (
                          select x.lexeme from unnest(tsvector_to_array(v.keyword)) x (lexeme)
                          except
-                         select x.lexeme from unnest(tsvector_to_array(memdb.keyword_text_v1(v.heading, null, v.language, '{}'))) x (lexeme)) l
+                         select x.lexeme from unnest(tsvector_to_array(memdb.keyword_text_v2(v.heading, null, v.language, '{}'))) x (lexeme)) l
                       where char_length(l.lexeme) between 2 and 40 and l.lexeme !~ E'^[\x010-9.,:/-]'
                       group by 1, 2
                       order by 3 desc, 1

@@ -9,7 +9,7 @@ create or replace function memdb._same_claims (p_one text, p_other text)
 begin atomic
   select count(distinct c.claims) = 1
     from (select array_to_string(array(
-                   select lower(m.part[1]) from regexp_matches(t.text,
+                   select lower(m.part[1]) from regexp_matches(t.text collate "C",
                      '([0-9]+(?:[.,:][0-9]+)*|[一二三四五六七八九十百千万两]+|\m(?:one|two|three|four|five|six|seven|eight|nine|ten|twice|not?|never|none|nobody|nothing|without|neither|nor)\M|n[''’]t\M|[不没沒无無未非别勿])',
                      'gi') m (part)), ' ')
             from (values (p_one), (p_other)) t (text)) c (claims);
@@ -23,9 +23,9 @@ create or replace function memdb._word_overlap (p_one text, p_one_language text,
 begin atomic
   select count(*) filter (where w.texts = 2)::double precision / greatest(count(*), 1)
     from (select u.lexeme, count(*) as texts
-            from (select l.lexeme from unnest(memdb.keyword_text_v1(left(p_one, 4000), null, p_one_language, '{}')) l
+            from (select l.lexeme from unnest(memdb.keyword_text_v2(left(p_one, 4000), null, p_one_language, '{}')) l
                   union all
-                  select l.lexeme from unnest(memdb.keyword_text_v1(left(p_other, 4000), null, p_other_language, '{}')) l) u
+                  select l.lexeme from unnest(memdb.keyword_text_v2(left(p_other, 4000), null, p_other_language, '{}')) l) u
            group by u.lexeme) w;
 end;
 comment on function memdb._word_overlap (text, text, text, text) is 'What share of the words of two texts they have in common, 0 to 1.';
@@ -57,7 +57,7 @@ begin
         cross join lateral (
           -- Each match of a pattern costs as much as a look at the whole text: what is common goes first, without one.
           select lower(case when l.letters ~ '[^[:alnum:]]' then regexp_replace(l.letters, '[^[:alnum:]]+', '', 'g') else l.letters end) as letters
-            from (select translate(left(v.text, 30) || right(v.text, 30), ' .,;:!?''"-()', '') as letters offset 0) l) w),
+            from (select translate(left(v.text, 30) || right(v.text, 30), ' .,;:!?''"-()', '') collate pg_catalog.pg_c_utf8 as letters offset 0) l) w),
     likely as materialized (
       select h.place as first_place, o.place as other_place
         from hit h

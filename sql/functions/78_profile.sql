@@ -15,13 +15,13 @@ create or replace function memdb._profile_section (p_type text, p_text text)
 begin atomic
   select case
     when p_type not in ('preference', 'constraint', 'fact', 'decision', 'observation', 'action') then null
-    when p_text ~* '\m(answers?|repl(y|ies)|responses?|explanations?|tone|wording|concise|brief|bullet points?|formal|informal|emojis?|jokes?)\M'
+    when p_text collate "C" ~* '\m(answers?|repl(y|ies)|responses?|explanations?|tone|wording|concise|brief|bullet points?|formal|informal|emojis?|jokes?)\M'
       or p_text ~ '(回答|回复|语气|措辞|简短|简洁|详细说明|表情|口吻|称呼)' then 'style'
     when p_type = 'preference' then 'preference'
     when p_type = 'constraint' then 'constraint'
-    when p_text ~* '\m(always|usually|often|never|every (day|morning|evening|night|week|month|year)|on (mon|tues|wednes|thurs|fri|satur|sun)days|daily|weekly|habit|tends? to|regularly)\M'
+    when p_text collate "C" ~* '\m(always|usually|often|never|every (day|morning|evening|night|week|month|year)|on (mon|tues|wednes|thurs|fri|satur|sun)days|daily|weekly|habit|tends? to|regularly)\M'
       or p_text ~ '(总是|经常|通常|每天|每周|每月|每年|习惯|从不|一直|平时)' then 'habit'
-    when p_text ~* '\m(knows?|speaks?|stud(y|ies|ied)|learn(s|ed|ing)?|expert|experienced|fluent|graduated|degree|works? (as|at|for|in|on)|profession|teach(es)?|trained)\M'
+    when p_text collate "C" ~* '\m(knows?|speaks?|stud(y|ies|ied)|learn(s|ed|ing)?|expert|experienced|fluent|graduated|degree|works? (as|at|for|in|on)|profession|teach(es)?|trained)\M'
       or p_text ~ '(会说|懂得|懂|学过|学习|擅长|精通|毕业|专业|从事|工作|教授|熟悉)' then 'knowledge' end;
 end;
 comment on function memdb._profile_section (text, text) is 'The part of a profile a memory belongs to; null where it belongs to none.';

@@ -16,7 +16,7 @@ create or replace function memdb._job_kinds ()
 begin atomic
   values
     ('fold_uses', 60, null::text, 5000, false, true, 'Counts uses, promotes memories by them, sees what lost its ties.'),
-    ('fold_keywords', 60, null, 5000, false, true, 'Moves new words into the statistics of the keyword search.'),
+    ('fold_keywords', 60, null, 5000, false, true, 'Moves new words into the statistics of the keyword search; after an upgrade that cuts words by other rules, writes them anew.'),
     ('fade', 3600, null, 5000, false, true, 'Archives what has faded or expired; works through changes of policy.'),
     ('refresh_topics', 600, null, 500, false, true, 'Puts new memories into topics.'),
     ('trim_recall_cache', 600, null, 10000, false, true, 'Forgets kept answers of recall that no longer hold.'),
@@ -157,7 +157,8 @@ begin
   remaining := 0;
   case p_name
     when 'fold_uses' then remaining := memdb.fold_uses(p_tenant, p_limit);
-    when 'fold_keywords' then remaining := memdb.fold_keyword_stats(p_tenant, p_limit);
+    when 'fold_keywords' then
+      remaining := memdb._renew_keywords(p_tenant, least(p_limit, 1000)) + memdb.fold_keyword_stats(p_tenant, p_limit);
     when 'fade' then remaining := memdb.fade_due(p_tenant, p_limit);
     when 'refresh_topics' then remaining := memdb.refresh_topics(p_tenant, p_limit);
     when 'trim_recall_cache' then remaining := memdb.trim_recall_cache(p_tenant, p_limit);

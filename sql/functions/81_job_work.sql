@@ -73,7 +73,7 @@ begin
     delete from memdb.golden_query g where g.tenant_id = p_tenant and g.namespace_id = v_space and g.query = p_query;
     return null;
   end if;
-  if not coalesce(p_query ~ '\S' and char_length(p_query) <= 8000, false) or not coalesce(p_k between 1 and 1000, false)
+  if not coalesce(p_query collate pg_catalog.pg_c_utf8 ~ '\S' and char_length(p_query) <= 8000, false) or not coalesce(p_k between 1 and 1000, false)
      or cardinality(p_memory_ids) not between 1 and 100 then
     perform memdb._raise('MD001', 'a golden query has a question and 1 to 100 memories', jsonb_build_object('field', 'query'),
       'query has up to 8,000 characters, k is 1 to 1,000; memory_ids null takes it back.');

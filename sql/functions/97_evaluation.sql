@@ -28,7 +28,7 @@ begin
   v_space := (memdb._readable(p_tenant, array[p_namespace], null))[1];
   return query
     with asked as (
-      select lower(regexp_replace(btrim(r.query), '\s+', ' ', 'g')) as folded, r.query, r.recorded_at, r.recall_id
+      select lower(regexp_replace(btrim(r.query) collate pg_catalog.pg_c_utf8, '\s+', ' ', 'g')) as folded, r.query, r.recorded_at, r.recall_id
         from memdb.recall r
        where r.tenant_id = p_tenant and r.recorded_at >= memdb.current_time() - p_days * interval '1 day' and r.query ~ '\S'
          and (r.namespace_ids is null or v_space = any (r.namespace_ids))

@@ -69,7 +69,7 @@ begin
         ('build_context', 'memdb_reader'), ('mark_used', 'memdb_reader'), ('explain_recall', 'memdb_reader'),
         ('current_time', 'memdb_reader'), ('diff_versions', 'memdb_reader'), ('earlier_events', 'memdb_reader'), ('effective_policy', 'memdb_reader'), ('expand_related', 'memdb_reader'),
         ('explain_memory', 'memdb_reader'), ('explain_memory_json', 'memdb_reader'), ('explain_writing', 'memdb_reader'), ('review_items', 'memdb_reader'), ('export_prov', 'memdb_reader'), ('find_tenant', 'memdb_reader'),
-        ('fold_query', 'memdb_reader'), ('keyword_text_v1', 'memdb_reader'), ('_own_words', 'memdb_reader'), ('_points_back', 'memdb_reader'), ('get_memory', 'memdb_reader'), ('list_events', 'memdb_reader'), ('export_memories', 'memdb_reader'), ('health', 'memdb_reader'),
+        ('fold_query', 'memdb_reader'), ('keyword_text_v2', 'memdb_reader'), ('folded_text_v1', 'memdb_reader'), ('spaceless_pairs_v1', 'memdb_reader'), ('_own_words', 'memdb_reader'), ('_points_back', 'memdb_reader'), ('get_memory', 'memdb_reader'), ('list_events', 'memdb_reader'), ('export_memories', 'memdb_reader'), ('health', 'memdb_reader'),
         ('known_events', 'memdb_reader'), ('memory_life', 'memdb_reader'), ('policy_presets', 'memdb_reader'), ('list_embedding_models', 'memdb_reader'),
         ('list_memories', 'memdb_reader'), ('list_topics', 'memdb_reader'), ('memory_as_of', 'memdb_reader'), ('memory_history', 'memdb_reader'),
         ('neighbours', 'memdb_reader'), ('open_conflicts', 'memdb_reader'), ('read_turns', 'memdb_reader'),

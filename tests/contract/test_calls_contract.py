@@ -17,9 +17,11 @@ NOT_CALLED = {
     "bound_namespaces": "named by row-security policies",
     "bound_tenants": "named by row-security policies",
     "current_time": "the clock of the functions",
-    "keyword_text_v1": "in a generated column",
-    "scope_lexemes_v1": "in a generated column",
+    "folded_text_v1": "what stored words are cut from",
+    "keyword_text_v2": "what a trigger stores",
+    "scope_lexemes_v1": "what a trigger stores",
     "scoped_metadata_v1": "in an index",
+    "spaceless_pairs_v1": "what stored words are cut from",
     "version": "for people",
 }
 

@@ -71,7 +71,7 @@ def test_pairs_of_chinese_characters_are_searched(db):
 
 def test_a_pair_with_a_function_character_says_little(db):
     assert terms(db, "贷款的利率") == {"贷款", "利率"}
-    assert terms(db, "貸款著急") == {"貸款"}
+    assert terms(db, "貸款與利率") == {"貸款", "利率"}
 
 
 def test_two_chinese_characters_are_a_query(db):
@@ -81,6 +81,21 @@ def test_two_chinese_characters_are_a_query(db):
 def test_one_chinese_character_is_a_query_where_nothing_else_is_left(db):
     assert terms(db, "茶") == {"茶"}
     assert terms(db, "是的") == {"是", "的", "是的"}
+
+
+@pytest.mark.parametrize("query", ["茶 tea", "tea，茶！", "tea茶", "ＴＥＡ 与茶", "tea的茶"])
+def test_one_chinese_character_alone_is_searched_beside_other_words(db, query):
+    assert terms(db, query) == {"tea", "茶"}
+
+
+def test_a_character_between_function_characters_stands_alone(db):
+    assert terms(db, "我的猫呢？") == {"我", "猫"}
+    assert terms(db, "Tom的猫和狗") == {"tom", "猫", "狗"}
+
+
+def test_a_character_in_a_word_is_searched_with_it(db):
+    assert terms(db, "绿茶 tea") == {"绿茶", "tea"}
+    assert "年" not in terms(db, "2023年 tea")
 
 
 def test_dates_are_searched_as_numbers_and_pairs(db):

@@ -146,7 +146,7 @@ def test_every_public_function_is_given_to_exactly_one_role(db):
             " where p.pronamespace = 'memdb'::regnamespace and not starts_with(p.proname, '_')"
         ).fetchall()
     }
-    frozen = {"keyword_text_v1", "scope_lexemes_v1", "scoped_metadata_v1"}
+    frozen = {"scope_lexemes_v1", "scoped_metadata_v1"}
     assert public - frozen - given.keys() == set()
     assert {name for name, times in given.items() if times > 1} == set()
 

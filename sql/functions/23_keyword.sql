@@ -1,0 +1,70 @@
+-- Keywords: the words a version is found by are written with it, and written anew where the rules changed.
+
+-- _set_keyword: write the words of a new version, or of one that says something else now.
+create or replace function memdb._set_keyword ()
+  returns trigger
+  language plpgsql volatile
+as $$
+begin
+  new.keyword := memdb.keyword_text_v2(new.text, new.heading, new.language,
+    memdb.scope_lexemes_v1(new.tenant_id, new.namespace_id, new.user_id));
+  return new;
+end $$;
+comment on function memdb._set_keyword () is 'Write the words of a new version, or of one that says something else now.';
+
+create or replace trigger memory_version_keyword
+  before insert or update of tenant_id, namespace_id, user_id, text, heading, language on memdb.memory_version
+  for each row execute function memdb._set_keyword();
+
+-- _renew_keywords: after a change of the rules, write the words of the next memories anew, one bounded step.
+--
+-- Looks at all versions of up to p_limit memories, in order of their ids; a row whose words are the same by
+-- the new rules is left alone. The statistics follow through their queue. Until then a memory
+-- is found by its old words. Returns how many memories are left, counted up to 10,000. The caller
+-- asked who is calling. Cost: as much as recording the words of these memories.
+create or replace function memdb._renew_keywords (p_tenant integer, p_limit integer)
+  returns integer
+  language plpgsql volatile
+as $$
+declare
+  v_from     bigint;
+  v_seen     bigint[];
+  v_ids      bigint[];
+  v_versions integer[];
+begin
+  select r.memory_id into v_from from memdb.keyword_renewal r where r.tenant_id = p_tenant for update skip locked;
+  if not found then
+    return 0;
+  end if;
+  -- The folder of the keyword statistics ("memk"): words are moved in its queue.
+  perform pg_advisory_xact_lock(1835363435, p_tenant);
+  v_seen := array(select m.memory_id from memdb.memory m
+                   where m.tenant_id = p_tenant and m.memory_id > v_from order by m.memory_id limit p_limit);
+  perform from memdb.memory_version v where v.tenant_id = p_tenant and v.memory_id = any (v_seen)
+    order by v.memory_id, v.version for no key update;
+  -- Places of words are not searched: the same words in other places are no change.
+  select coalesce(array_agg(v.memory_id), '{}'), coalesce(array_agg(v.version), '{}') into v_ids, v_versions
+    from memdb.memory_version v
+   where v.tenant_id = p_tenant and v.memory_id = any (v_seen)
+     and tsvector_to_array(v.keyword) <> tsvector_to_array(memdb.keyword_text_v2(v.text, v.heading, v.language,
+           memdb.scope_lexemes_v1(v.tenant_id, v.namespace_id, v.user_id)));
+  perform memdb._withdraw_words(p_tenant, v_ids, v_versions);
+  update memdb.memory_version v
+     set keyword = memdb.keyword_text_v2(v.text, v.heading, v.language,
+           memdb.scope_lexemes_v1(v.tenant_id, v.namespace_id, v.user_id))
+    from unnest(v_ids, v_versions) w (memory_id, version)
+   where v.tenant_id = p_tenant and v.memory_id = w.memory_id and v.version = w.version;
+  insert into memdb.keyword_queue (tenant_id, namespace_id, memory_id, version)
+    select p_tenant, v.namespace_id, v.memory_id, v.version
+      from unnest(v_ids, v_versions) w (memory_id, version)
+      join memdb.memory_version v
+        on v.tenant_id = p_tenant and v.memory_id = w.memory_id and v.version = w.version and v.retired_at is null;
+  if cardinality(v_seen) < p_limit then
+    delete from memdb.keyword_renewal r where r.tenant_id = p_tenant;
+    return 0;
+  end if;
+  update memdb.keyword_renewal r set memory_id = v_seen[p_limit] where r.tenant_id = p_tenant;
+  return (select count(*) from (select from memdb.memory m
+                                 where m.tenant_id = p_tenant and m.memory_id > v_seen[p_limit] limit 10000) w);
+end $$;
+comment on function memdb._renew_keywords (integer, integer) is 'After a change of the rules, write the words of the next memories anew, one bounded step.';
