@@ -373,12 +373,11 @@ def forward_only() -> NoReturn:
 
 
 def _steps_after_revisions(vector_schema: str) -> Iterator[tuple[str, str]]:
-    *functions, grants = function_files()
-    for file in functions:
+    for file in function_files():
+        if file.name == "99_grants.sql":
+            # Grants write every function anew, and then none looks left over.
+            yield "leftover.sql", _read(migrations_dir() / "leftover.sql")
         yield f"functions/{file.name}", _localise(_read(file), vector_schema)
-    # Before the grants: these write every function anew, and then none looks left over.
-    yield "leftover.sql", _read(migrations_dir() / "leftover.sql")
-    yield f"functions/{grants.name}", _localise(_read(grants), vector_schema)
     stamp = _read(migrations_dir() / "stamp.sql")
     yield "stamp.sql", _fill(stamp, package_version=_package_version(), sql_sha256=sql_sha256())
 
