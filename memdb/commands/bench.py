@@ -251,7 +251,8 @@ def _figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
             "latency_ms": dataclasses.asdict(outcome.latency) if outcome.latency else None,
         }
         if outcome.name in figures:
-            figures[outcome.name].setdefault("ablation", []).append(row)
+            kind = "by_factors" if outcome.asking.factors else "ablation"
+            figures[outcome.name].setdefault(kind, []).append(row)
         else:
             figures[outcome.name] = row
     return figures

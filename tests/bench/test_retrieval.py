@@ -156,6 +156,18 @@ def test_one_leg_alone(run: Any, folder: Path) -> None:
     assert wrong.exit_code == 1 and "MD001" in wrong.stderr
 
 
+def test_other_factors_are_asked_with_as_well(run: Any, folder: Path) -> None:
+    figures = folder / "figures.json"
+    factors = '{"freshness": 1}'
+    result = run("--encoder", "none", "--factors", factors, "--json", str(figures))
+    assert result.exit_code == 0, result.output
+    assert f"factors {factors}" in result.stderr
+    found = json.loads(figures.read_text())[set_of(folder).name.partition(".")[0]]
+    (other,) = found["by_factors"]
+    assert (found["factors"], other["factors"]) == (None, {"freshness": 1})
+    assert other["categories"]["all"]["n"] == found["categories"]["all"]["n"]
+
+
 def test_wrong_input_is_explained(run: Any) -> None:
     for line in (["nowhere"], ["--encoder", "nonsense"]):
         result = run(*line)

@@ -342,3 +342,34 @@ def test_the_log_and_the_context_know_the_factors(world):
         [world.tenant, row.recall_id],
     ).fetchone()
     assert logged.arguments["factors"] == factors
+
+
+def test_what_relations_and_names_lead_to_has_its_own_factors(world):
+    best = world.memory("tea")
+    there = world.memory("the cup", namespace="there", importance=10)
+    world.edge(best, there)
+    named = world.memory("Rex barks", importance=0)
+    entity = world.one(
+        "insert into memdb.entity (tenant_id, namespace_id, name)"
+        " values (%(tenant)s, %(namespace)s, 'Bob') returning entity_id",
+        namespace=world.namespace(),
+    )
+    for statement in (
+        "insert into memdb.entity_alias (tenant_id, namespace_id, alias, entity_id)"
+        " values (%(tenant)s, %(namespace)s, 'bob', %(entity)s) returning 1",
+        "insert into memdb.mention (tenant_id, namespace_id, memory_id, entity_id)"
+        " values (%(tenant)s, %(namespace)s, %(memory)s, %(entity)s) returning 1",
+    ):
+        world.one(statement, namespace=world.namespace(), entity=entity, memory=named)
+    for space, weight in (("default", 1), ("there", 4)):
+        world.db.execute(
+            "select memdb.grant_agent(%s, 'bot', %s, true, false, %s)",
+            [world.tenant, space, weight],
+        )
+    found = {"query": "does Bob drink tea", "legs": ["keyword", "graph"], "agent": "bot"}
+    told = odds(recall(world, **found))
+    assert told[there] - told[best] == pytest.approx(math.log(0.2 * 1.25 * 4), abs=1e-3)
+    assert told[named] - told[best] == pytest.approx(math.log(0.2 * 0.75), abs=1e-3)
+    other = odds(recall(world, {"namespace": 2, "importance": 0}, **found))
+    assert other[there] - other[best] == pytest.approx(math.log(0.2 * 16), abs=1e-3)
+    assert other[named] - other[best] == pytest.approx(math.log(0.2), abs=1e-3)
