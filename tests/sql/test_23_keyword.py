@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memdb import migrate
 from tests.cluster import Cluster
-from tests.conftest import Connection
+from tests.conftest import Connection, FreshDatabase
 from tests.sql.rows import Rows
 from tests.sql.test_55_recall import Store
 
@@ -258,3 +258,15 @@ def test_the_job_renews(world: Rows) -> None:
     world.db.execute("insert into memdb.keyword_renewal values (%s, 0)", [world.tenant])
     world.one("select remaining from memdb._run_job(%(tenant)s, 'fold_keywords', 100)")
     assert words(world, memory) == {"tea"}
+
+
+def test_an_upgrade_renews_what_is_little(fresh_db: FreshDatabase) -> None:
+    connection = fresh_db.connect()
+    (tenant,) = connection.execute("select tenant_id from memdb.create_tenant('small')").fetchone()
+    world = Rows(connection, tenant)
+    memory = world.memory("tea。")
+    spoil(world, memory)
+    connection.execute("insert into memdb.keyword_renewal values (%s, 0)", [tenant])
+    migrate.upgrade(fresh_db.dsn)
+    assert words(world, memory) == {"tea"}
+    assert statistics(world) == {"tea": 1}
