@@ -112,17 +112,17 @@ begin
                                        p_belief_at, p_world_at, p_also) m
      where not v_is_now),
   found as (
-    select (h.m).memory_id, (h.m).version, (h.m).occurred_at, (h.m).namespace_id, (h.m).session_id, (h.m).sequence, (h.m).user_id,
+    select (h.m).memory_id, (h.m).version, (h.m).occurred_at, (h.m).namespace_id, (h.m).session_id, (h.m).sequence, (h.m).user_id, (h.m).type,
            memdb._memory_factor((h.m).importance, (h.m).confidence, (h.m).trust, (h.m).status, (h.m).tier) as factor, true as is_hit
       from hit h
     union all
-    select n.memory_id, n.version, n.occurred_at, n.namespace_id, n.session_id, n.sequence, n.user_id,
+    select n.memory_id, n.version, n.occurred_at, n.namespace_id, n.session_id, n.sequence, n.user_id, n.type,
            memdb._memory_factor(n.importance, n.confidence, n.trust, n.status, n.tier), false
       from hit h
       cross join lateral memdb._next_to(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, h.m, p_width + 1, p_also) n
      where p_width > 0 and v_is_now
     union all
-    select n.memory_id, n.version, n.occurred_at, n.namespace_id, n.session_id, n.sequence, n.user_id,
+    select n.memory_id, n.version, n.occurred_at, n.namespace_id, n.session_id, n.sequence, n.user_id, n.type,
            memdb._memory_factor(n.importance, n.confidence, n.trust, n.status, n.tier), false
       from hit h
       cross join lateral memdb._next_then(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, h.m, p_width + 1,
@@ -135,7 +135,8 @@ begin
            f.line = lag(f.line) over reading and f.owner is not distinct from lag(f.owner) over reading
            and (f.line > 0 or f.spot <= lag(f.spot) over reading + 21600) as is_next
       from (select f.*, coalesce(f.session_id, -f.namespace_id) as line, case when f.session_id is null then f.user_id end as owner,
-                   case when f.session_id is null then date_part('epoch', f.occurred_at) else f.sequence end as spot
+                   case when f.session_id is not null then f.sequence
+                        when f.type in ('observation', 'action', 'result') then date_part('epoch', f.occurred_at) end as spot
               from found f) f
     window reading as (order by f.line, f.owner, f.spot, f.memory_id, f.is_hit desc)),
   placed as (

@@ -146,6 +146,12 @@ def test_every_page_of_the_navigation_is_there(site: dict[str, str]) -> None:
     assert len(named) == len({*named}) and {*named} <= {*site}
 
 
+def test_every_decision_is_listed() -> None:
+    notes = sorted(path.name for path in (DOCS / "decisions").glob("0*.md"))
+    index = (DOCS / "decisions" / "README.md").read_text("utf-8")
+    assert re.findall(r"\]\((0[^)]*\.md)\)", index) == notes
+
+
 def test_the_sql_reference_is_whole(site: dict[str, str], db: Any) -> None:
     """Every function an app may call is described, with all of its arguments."""
     rows = db.execute(

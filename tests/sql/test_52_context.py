@@ -95,6 +95,9 @@ def test_facts_written_together_are_no_neighbours(world):
     happened = world.memory("a walk", type="observation", occurred_at=BEGIN)
     assert set(context(world, [facts[1]]).places) == {facts[1]}
     assert set(context(world, [happened]).places) == {happened}
+    # Nor where they are hits themselves.
+    found = context(world, [*facts, happened])
+    assert {abs(found.distance(facts[0], other)) > 2 for other in (*facts[1:], happened)} == {True}
 
 
 def test_users_of_one_namespace_are_no_neighbours(world):
