@@ -220,6 +220,7 @@ comment on function memdb._dated_query (text, date) is 'A query whose times coun
 --
 -- A run without spaces that holds a digit beside a letter or a sign, five digits or more, or an inner
 -- sign as paths, addresses and names in code have it. Dates, times and ordinals are none; at most 10.
+-- Most questions hold nothing of the kind: one look tells that, where eight looks at each word took 0.2 ms.
 create or replace function memdb._literals (p_query text)
   returns text[]
   language sql immutable parallel safe
@@ -228,7 +229,8 @@ begin atomic
     from (select w.literal, min(w.place) as place
             from (select btrim(m.part[1], '.,:;!?''"()[]{}') as literal, m.place
                     from regexp_matches(left(p_query, 8000), '([A-Za-z0-9_#@~./\\:+-]{3,200})', 'g') with ordinality m (part, place)) w
-           where (w.literal ~ '[0-9]{5}'
+           where p_query ~ '[0-9]{5}|[0-9][A-Za-z_#@~./\\:+-]|[A-Za-z_#@~./\\:+-][0-9]|[/\\_@~]|::|[.][A-Za-z]|[a-z][A-Z]'
+             and (w.literal ~ '[0-9]{5}'
                   or (w.literal ~ '[0-9]' and w.literal ~ '[A-Za-z]' and w.literal !~* '^[0-9]+(st|nd|rd|th|s|am|pm|k|km|kg|cm|mm|m|h|min)$'
                       and w.literal !~ '^[0-9]{1,2}-year')
                   or w.literal ~ '[A-Za-z0-9][/\\_@][A-Za-z0-9]|^[/~][A-Za-z]|[A-Za-z]{2}::[A-Za-z]|^[a-z]{2,}[A-Z][a-z]|[A-Za-z0-9]\.[A-Za-z]{2,6}$')
