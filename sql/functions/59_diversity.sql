@@ -52,8 +52,14 @@ begin
         from unnest(p_memory_ids, p_versions) with ordinality a (memory_id, version, place)
         join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = a.memory_id
         join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = a.memory_id and v.version = a.version
-        left join memdb.embedding e
-          on e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = a.memory_id and e.version = a.version
+        -- A version that was replaced since, or archived, has its vector with the cold ones.
+        left join lateral (
+          select e.vector from memdb.embedding e
+           where e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = a.memory_id and e.version = a.version
+          union all
+          select e.vector from memdb.embedding_cold e
+           where e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = a.memory_id and e.version = a.version
+           limit 1) e on true
         cross join lateral (
           -- Each match of a pattern costs as much as a look at the whole text: what is common goes first, without one.
           select lower(case when l.letters ~ '[^[:alnum:]]' then regexp_replace(l.letters, '[^[:alnum:]]+', '', 'g') else l.letters end) as letters

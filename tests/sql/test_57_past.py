@@ -326,3 +326,17 @@ def test_a_recall_of_the_past_is_logged_as_such(world):
     assert row is not None
     assert "as_of_belief" in row.arguments
     assert "as_of_world" not in row.arguments
+
+
+def test_what_was_collapsed_by_its_vector_then_is_collapsed_when_asked_of_then(world) -> None:
+    """The vector of a version that was replaced since lies with the cold ones."""
+    register(world)
+    one, other = (world.memory(text, on_event(world.event())) for text in ("fact a", "something"))
+    for memory in (one, other):
+        embed(world, memory, 1, [1, 0, 0.1])
+    then = recall(world, EVERY_WORD, vector=[1.0, 0.0, 0.0])
+    at = now(world)
+    supersede(world, other, "rather other")
+    assert len(then) == 1
+    again = recall(world, EVERY_WORD, vector=[1.0, 0.0, 0.0], as_of_belief=at)
+    assert [(r.memory_id, r.legs) for r in again] == [(r.memory_id, r.legs) for r in then]
