@@ -94,35 +94,35 @@ begin
         join row r on r.place = p.place + d.step
        where p_vector is not null),
     -- All in one scan of each index, which reads a page once for all ids on it; so versions are told apart below.
-    other as materialized (
-      select array_agg(distinct a.memory_id) as ids from around a where a.memory_id <> all (p_nearest)),
+    other as materialized (select array_agg(distinct a.memory_id) as ids from around a where a.memory_id <> all (p_nearest)),
     measured as materialized (
       select n.memory_id, null::integer as version, n.similarity from unnest(p_nearest, p_similarity) n (memory_id, similarity)
       union all
-      select e.memory_id, e.version, -(e.vector <#> p_vector)
-        from memdb.embedding e
+      select e.memory_id, e.version, -(e.vector <#> p_vector) from memdb.embedding e
        where e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = any ((select o.ids from other o)::bigint[])
       union all
-      select e.memory_id, e.version, -(e.vector <#> p_vector)
-        from memdb.embedding_cold e
+      select e.memory_id, e.version, -(e.vector <#> p_vector) from memdb.embedding_cold e
        where e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = any ((select o.ids from other o)::bigint[])),
     near as materialized (
-      select a.place, a.step, m.similarity
-        from around a
+      select a.place, a.step, m.similarity from around a
         join measured m on m.memory_id = a.memory_id and coalesce(m.version, a.version) = a.version),
-    middle as materialized (
-      select avg(n.similarity) as mean from near n where n.step = 0),
+    middle as materialized (select avg(n.similarity) as mean from near n where n.step = 0),
     close as (
       select n.place, sum((n.similarity - d.mean) * case n.step when 0 then 1 else 0.1 end) as closeness
-        from near n
-        cross join middle d
-       group by n.place)
+        from near n cross join middle d
+       group by n.place),
+    said as materialized (
+      select p.*, e.speaker from pooled p
+        left join memdb.event e
+          on e.tenant_id = p_tenant and e.event_id = p.cause and (p_namespaces is null or e.namespace_id = any (p_namespaces))),
+    -- Each speaker is looked for in the query once, not with everything said.
+    named as materialized (
+      select s.speaker from (select distinct s.speaker from said s where s.speaker is not null) s
+       where memdb._is_named(s.speaker, p_query, v_words))
     select p.memory_id, p.version, null::bigint, p.keyword, coalesce(c.closeness, 0),
            ln(p.factor) + coalesce(ln(g.weight), 0)
-           + case when memdb._is_named(e.speaker, p_query, v_words) then 0.4 else 0 end - case when p.asks then 0.3 else 0 end
-      from pooled p
-      left join memdb.event e
-        on e.tenant_id = p_tenant and e.event_id = p.cause and (p_namespaces is null or e.namespace_id = any (p_namespaces))
+           + case when p.speaker in (select n.speaker from named n) then 0.4 else 0 end - case when p.asks then 0.3 else 0 end
+      from said p
       left join memdb.agent_grant g
         on g.tenant_id = p_tenant and g.agent_id = p_agent and g.namespace_id = p.namespace_id
       left join close c on c.place = p.place
