@@ -89,13 +89,15 @@ def settings_for(dsn: str | None, data_dir: Path | None) -> Settings:
 
 def factors_of(text: str | None) -> Mapping[str, object] | None:
     """Read the factors of a recall; what they may be is checked where they are used."""
+    if text is None:
+        return None
     try:
-        factors = None if text is None else json.loads(text)
-    except ValueError as error:
+        factors = json.loads(text)
+    except (ValueError, RecursionError) as error:
         raise typer.BadParameter(f"this is no JSON: {error}", param_hint="--factors") from error
-    if factors is not None and not isinstance(factors, dict):
+    if not isinstance(factors, dict):
         raise typer.BadParameter("this is no JSON object", param_hint="--factors")
-    return cast("dict[str, object] | None", factors)
+    return cast("dict[str, object]", factors)
 
 
 def open_memory(

@@ -18,16 +18,20 @@ create or replace trigger memory_version_keyword
 
 -- _renew_keywords: after a change of the rules, write the words of the next memories anew, one bounded step.
 --
--- Looks at all versions of up to p_limit memories, in order of their ids; a row whose words are the same by
--- the new rules is left alone. The statistics follow through their queue. Until then a memory
--- is found by its old words. Returns how many memories are left, counted up to 10,000. The caller
--- asked who is calling. Cost: as much as recording the words of these memories.
+-- Looks at all versions of up to p_limit memories, in order of their ids, and stops after those with which a million bytes
+-- of text are reached: one of 60,000 characters takes as long as hundreds of sentences. A row whose words are the same by the new
+-- rules is left alone. The statistics follow through their queue. Until then a memory is found by its old
+-- words. Returns how many memories are left, counted up to 10,000. The caller asked who is calling. Cost: as
+-- much as recording the words of these memories.
 create or replace function memdb._renew_keywords (p_tenant integer, p_limit integer)
   returns integer
   language plpgsql volatile
+  -- Every look-up is by key; a table not analyzed yet looks small enough to read whole, for each memory.
+  set enable_seqscan = off
 as $$
 declare
   v_from     bigint;
+  v_left     integer;
   v_seen     bigint[];
   v_ids      bigint[];
   v_versions integer[];
@@ -36,10 +40,18 @@ begin
   if not found then
     return 0;
   end if;
-  -- The folder of the keyword statistics ("memk"): words are moved in its queue.
+  -- The folder of the keyword statistics ("melk"): words are moved in its queue.
   perform pg_advisory_xact_lock(1835363435, p_tenant);
-  v_seen := array(select m.memory_id from memdb.memory m
-                   where m.tenant_id = p_tenant and m.memory_id > v_from order by m.memory_id limit p_limit);
+  v_seen := array(
+    select s.memory_id
+      from (select m.memory_id, sum(b.bytes) over (order by m.memory_id) - b.bytes as bytes_before
+              from (select m.memory_id from memdb.memory m
+                     where m.tenant_id = p_tenant and m.memory_id > v_from order by m.memory_id limit p_limit) m
+              cross join lateral (
+                select coalesce(sum(octet_length(v.text)), 0) as bytes from memdb.memory_version v
+                 where v.tenant_id = p_tenant and v.memory_id = m.memory_id) b) s
+     where s.bytes_before < 1000000
+     order by s.memory_id);
   perform from memdb.memory_version v where v.tenant_id = p_tenant and v.memory_id = any (v_seen)
     order by v.memory_id, v.version for no key update;
   -- Places of words are not searched: the same words in other places are no change.
@@ -59,12 +71,14 @@ begin
       from unnest(v_ids, v_versions) w (memory_id, version)
       join memdb.memory_version v
         on v.tenant_id = p_tenant and v.memory_id = w.memory_id and v.version = w.version and v.retired_at is null;
-  if cardinality(v_seen) < p_limit then
+  v_from := coalesce(v_seen[cardinality(v_seen)], v_from);
+  v_left := (select count(*) from (select from memdb.memory m
+                                    where m.tenant_id = p_tenant and m.memory_id > v_from limit 10000) w);
+  if v_left = 0 then
     delete from memdb.keyword_renewal r where r.tenant_id = p_tenant;
-    return 0;
+  else
+    update memdb.keyword_renewal r set memory_id = v_from where r.tenant_id = p_tenant;
   end if;
-  update memdb.keyword_renewal r set memory_id = v_seen[p_limit] where r.tenant_id = p_tenant;
-  return (select count(*) from (select from memdb.memory m
-                                 where m.tenant_id = p_tenant and m.memory_id > v_seen[p_limit] limit 10000) w);
+  return v_left;
 end $$;
 comment on function memdb._renew_keywords (integer, integer) is 'After a change of the rules, write the words of the next memories anew, one bounded step.';

@@ -20,7 +20,8 @@ begin
   end if;
   v_fault := memdb._factor_fault(p_factors);
   if v_fault is not null then
-    perform memdb._raise('MD001', concat_ws(' ', 'argument "factors" is unknown or out of range:', nullif(left(v_fault, 100), '')),
+    perform memdb._raise('MD001', 'argument "factors" '
+        || case when v_fault = '' then 'is no object, or names nothing' else 'is unknown or out of range: ' || left(v_fault, 100) end,
       jsonb_strip_nulls(jsonb_build_object('field', 'factors', 'factor', nullif(left(v_fault, 100), ''))), memdb._factor_hint());
   end if;
   p_factors := memdb._merged_factors(

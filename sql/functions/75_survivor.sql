@@ -30,7 +30,7 @@ comment on function memdb._add_counts (jsonb, jsonb) is 'Counts of rows by table
 -- _withdraw_words: take the words of some versions out of the keyword statistics, whether they are in already or wait.
 --
 -- A version that still waits to be counted leaves its words in the queue in its place: it is
--- about to be gone, or to have others. The caller holds the lock of the folder ("memk").
+-- about to be gone, or to have others. The caller holds the lock of the folder ("melk").
 create or replace function memdb._withdraw_words (p_tenant integer, p_memory_ids bigint[], p_versions integer[])
   returns void
   language sql volatile

@@ -356,7 +356,7 @@ begin
   v_parts := v_receipt.phase in ('part', 'shed');
   perform memdb._lock_truth(p_tenant, v_parts);
   v_now := case when v_parts then memdb._truth_time(p_tenant) else memdb.current_time() end;
-  -- The folder of the keyword statistics ("memk"): words are moved in its queue.
+  -- The folder of the keyword statistics ("melk"): words are moved in its queue.
   perform pg_advisory_xact_lock(1835363435, p_tenant);
   -- A hold set since stops what deletes, not what hides: what stays must not wait for it.
   if v_receipt.phase in ('part', 'shed', 'hide', 'work') then

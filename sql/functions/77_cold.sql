@@ -66,7 +66,7 @@ declare
 begin
   select coalesce(array_agg(r.memory_id), '{}'), coalesce(array_agg(r.version), '{}') into v_ids, v_versions
     from jsonb_to_recordset(p_lines) r (memory_id bigint, version integer);
-  -- The folder of the keyword statistics ("memk"): words are moved in its queue.
+  -- The folder of the keyword statistics ("melk"): words are moved in its queue.
   perform pg_advisory_xact_lock(1835363435, p_tenant);
   perform memdb._withdraw_words(p_tenant, v_ids, v_versions);
   update memdb.memory_version v

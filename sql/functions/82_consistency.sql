@@ -132,7 +132,7 @@ declare
   v_wanted     bigint[];
   v_lengths    integer[];
 begin
-  -- As fold_keyword_stats: the queue and the figures must not change under each other ("memk").
+  -- As fold_keyword_stats: the queue and the figures must not change under each other ("melk").
   perform pg_advisory_xact_lock(1835363435, p_tenant);
   select coalesce(array_agg(d.namespace_id), '{}'), array_agg(d.lexeme), array_agg(d.wanted)
     into v_namespaces, v_lexemes, v_wanted from memdb._keyword_differences(p_tenant) d;

@@ -261,7 +261,7 @@ def test_recall_for_programs(filled: Run) -> None:
 def test_recall_by_factors(filled: Run) -> None:
     factors = '{"freshness": 4, "freshness_half_life_days": 1}'
     assert "我对花生过敏" in filled("recall", "过敏", "--factors", factors).stdout
-    for text in ("{", "[1]"):
+    for text in ("{", "[1]", "null", "[" * 100_000):
         fails(filled("recall", "过敏", "--factors", text), 2, "no JSON")
 
 

@@ -252,6 +252,18 @@ def test_old_words_are_renewed_in_steps_and_counted_right(world: Rows) -> None:
     assert world.one(renew) == 0
 
 
+def test_a_step_ends_with_a_million_bytes_of_text(world: Rows) -> None:
+    memories = [world.memory("tea。" + "word " * 120_000) for _ in range(4)]
+    for memory in memories:
+        spoil(world, memory)
+    world.db.execute("insert into memdb.keyword_renewal values (%s, 0)", [world.tenant])
+    left = []
+    while not left or left[-1]:
+        left.append(world.one("select memdb._renew_keywords(%(tenant)s, 1000)"))
+    assert left == [2, 0]
+    assert all("tea" in words(world, memory) for memory in memories)
+
+
 def test_the_job_renews(world: Rows) -> None:
     memory = world.memory("tea。")
     spoil(world, memory)

@@ -280,6 +280,7 @@ def test_what_is_none_is_named_by_call_and_policy_alike(world, factors, fault):
             world.db.execute(statement, [world.tenant, Jsonb(factors)])
         error = caught.value.diag
         assert error.sqlstate == "MD001"
+        assert not (error.message_primary or "").rstrip().endswith(":")
         assert f'"field": "{field}"' in (error.message_detail or "")
         assert fault is None or f'"factor": "{fault}"' in (error.message_detail or "")
         assert "0 (off) to 4" in (error.message_hint or "")
