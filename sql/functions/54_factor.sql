@@ -42,9 +42,10 @@ comment on function memdb._resolve_weights (integer, text[], jsonb) is 'What app
 
 -- _factor_logs: what the factors of some memories add to their log odds, factor by factor; usual: what the usual exponents add.
 --
--- p_weights null: the usual. At a time about a time, memories are as they were then; freshness is that on the day asked
--- about, ties are those of then, and strength is left out: uses have no history. Ties are counted in p_namespaces, as the graph leg
--- follows them. A pinned memory is always new, and strong as if just used. What an exponent of 0 leaves out is not looked up.
+-- p_weights null: the usual. About the past, memories are as they were then: freshness is that on the day asked about, ties
+-- are those of then, and strength is left out, since uses have no history. Ties are counted in p_namespaces, as the graph leg
+-- follows them; those to what is being forgotten are not. A pinned memory is always new, and strong as if just used. What
+-- an exponent of 0 leaves out is not looked up.
 create or replace function memdb._factor_logs (
   p_tenant     integer,
   p_namespaces integer[],
@@ -63,6 +64,7 @@ declare
   v_is_now boolean := p_belief_at is null and p_world_at is null;
   v_now    timestamptz := memdb.current_time();
   v_at     timestamptz := least(coalesce(p_world_at, p_belief_at), v_now);
+  v_hides  boolean := exists (select from memdb.erasure_receipt r where r.tenant_id = p_tenant and r.state = 'erasing');
   v_by     memdb._recall_weights := coalesce(p_weights, row(1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0.5, null)::memdb._recall_weights);
 begin
   return query
@@ -89,10 +91,13 @@ begin
            case when v_by.freshness > 0 and not s.is_pinned then v_by.freshness * ln(memdb._freshness_factor(
              extract(epoch from v_at - s.occurred_at)::double precision / 86400,
              coalesce(v_by.half_life_days, memdb._half_life_days(l.life, s.type, t.tier, false)))) else 0 end,
-           case when v_by.centrality > 0 then v_by.centrality * ln(memdb._centrality_factor(
-             case when v_is_now then (select count(*) from memdb._adjacent(p_tenant, s.memory_id, p_namespaces, null, 16))
-                  else (select count(*) from memdb._adjacent_then(p_tenant, s.memory_id, p_namespaces, p_belief_at, p_world_at, 16)) end))
-             else 0 end,
+           case when v_by.centrality > 0 then v_by.centrality * ln(memdb._centrality_factor((
+             select count(*)
+               from (select n.memory_id from memdb._adjacent(p_tenant, s.memory_id, p_namespaces, null, 16) n where v_is_now
+                     union all
+                     select n.memory_id from memdb._adjacent_then(p_tenant, s.memory_id, p_namespaces, p_belief_at, p_world_at, 16) n
+                      where not v_is_now) a
+              where not v_hides or not memdb._is_listed(p_tenant, 'memory', a.memory_id)))) else 0 end,
            case when v_by.strength > 0 and v_is_now then v_by.strength * ln(memdb._strength_factor(memdb._strength(
              s.importance, least(s.confidence, s.trust), s.use_count,
              case when s.is_pinned then 0

@@ -96,6 +96,20 @@ def test_more_ties_put_a_memory_before_another(world):
     assert order(world, {"centrality": 1}, as_of_belief=then) == [tied, lonely]
 
 
+def test_a_tie_to_what_is_being_forgotten_does_not_count(world):
+    stays = world.memory("tea")
+    goes = world.memory("cup", user_id="u")
+    world.edge(stays, goes)
+    explain = "select factors from memdb.explain_recall(%s, 'tea', p_factors => %s)"
+    by_ties = [world.tenant, Jsonb({"centrality": 1})]
+    assert "centrality" in world.db.execute(explain, by_ties).fetchone().factors
+    receipt = world.db.execute(
+        "select state from memdb.forget(%s, p_user => 'u', p_dry_run => false)", [world.tenant]
+    ).fetchone()
+    assert receipt.state == "erasing"
+    assert world.db.execute(explain, by_ties).fetchone().factors == {}
+
+
 def test_the_weight_of_an_agent_for_a_namespace_is_a_factor(world):
     one = world.memory("tea here")
     other = world.memory("tea there", namespace="there")
