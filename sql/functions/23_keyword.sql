@@ -12,9 +12,16 @@ begin
 end $$;
 comment on function memdb._set_keyword () is 'Write the words of a new version, or of one that says something else now.';
 
-create or replace trigger memory_version_keyword
-  before insert or update of tenant_id, namespace_id, user_id, text, heading, language on memdb.memory_version
-  for each row execute function memdb._set_keyword();
+-- Only where it is missing: creating it waits for writers, and would with every upgrade.
+do $$
+begin
+  if not exists (select from pg_catalog.pg_trigger t
+                  where t.tgrelid = 'memdb.memory_version'::regclass and t.tgname = 'memory_version_keyword') then
+    create trigger memory_version_keyword
+      before insert or update of tenant_id, namespace_id, user_id, text, heading, language on memdb.memory_version
+      for each row execute function memdb._set_keyword();
+  end if;
+end $$;
 
 -- _renew_keywords: after a change of the rules, write the words of the next memories anew, one bounded step.
 --

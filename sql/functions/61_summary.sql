@@ -18,10 +18,17 @@ begin
 end $$;
 comment on function memdb._queue_for_summaries () is 'Note new memory versions for the summaries they may make due.';
 
-create or replace trigger memory_version_summary
-  after insert on memdb.memory_version
-  referencing new table as new_version
-  for each statement execute function memdb._queue_for_summaries();
+-- Only where it is missing, as memory_version_keyword.
+do $$
+begin
+  if not exists (select from pg_catalog.pg_trigger t
+                  where t.tgrelid = 'memdb.memory_version'::regclass and t.tgname = 'memory_version_summary') then
+    create trigger memory_version_summary
+      after insert on memdb.memory_version
+      referencing new table as new_version
+      for each statement execute function memdb._queue_for_summaries();
+  end if;
+end $$;
 
 -- _new_facts: take memory versions off the queue and count them by what they may be summed up in.
 --

@@ -121,6 +121,17 @@ def test_a_failure_in_the_middle_leaves_nothing(
         assert connection.execute("select to_regnamespace('memdb')").fetchone() == (None,)
 
 
+def test_where_nothing_changes_no_writer_is_waited_for(fresh_db: FreshDatabase) -> None:
+    with psycopg.connect(fresh_db.dsn) as writer:
+        for (table,) in writer.execute(
+            "select c.oid::regclass::text from pg_class c"
+            " where c.relnamespace = 'memdb'::regnamespace and c.relkind in ('r', 'p')"
+            " and c.relname not in ('schema_info', 'alembic_version')"
+        ).fetchall():
+            writer.execute(f"lock table {table} in row exclusive mode")
+        assert migrate.upgrade(fresh_db.dsn, lock_timeout=0.5, attempts=1).is_current
+
+
 def test_a_table_in_use_is_waited_for_in_small_steps(fresh_db: FreshDatabase) -> None:
     """The upgrade must not queue in front of everybody else while it waits for its lock."""
     holder = fresh_db.connect(autocommit=False)
