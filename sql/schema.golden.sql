@@ -2115,6 +2115,8 @@ CREATE TRIGGER memory_topic_forget AFTER DELETE ON memdb.memory_topic REFERENCIN
 
 CREATE TRIGGER memory_version_keyword BEFORE INSERT OR UPDATE OF tenant_id, namespace_id, user_id, text, heading, language ON memdb.memory_version FOR EACH ROW EXECUTE FUNCTION memdb._set_keyword();
 
+ALTER TABLE memdb.memory_version ENABLE ALWAYS TRIGGER memory_version_keyword;
+
 CREATE TRIGGER memory_version_summary AFTER INSERT ON memdb.memory_version REFERENCING NEW TABLE AS new_version FOR EACH STATEMENT EXECUTE FUNCTION memdb._queue_for_summaries();
 
 ALTER TABLE ONLY memdb.agent_grant

@@ -20,6 +20,8 @@ begin
     create trigger memory_version_keyword
       before insert or update of tenant_id, namespace_id, user_id, text, heading, language on memdb.memory_version
       for each row execute function memdb._set_keyword();
+    -- Also for rows of a bulk load or a replica, as a generated column is.
+    alter table memdb.memory_version enable always trigger memory_version_keyword;
   end if;
 end $$;
 

@@ -233,6 +233,16 @@ def test_words_follow_what_a_version_says(world: Rows) -> None:
     assert words(world, memory) == {"milk"}
 
 
+def test_a_bulk_load_and_a_replica_have_words_too(world: Rows) -> None:
+    world.db.execute("set local session_replication_role = replica")
+    memory = world.memory("tea。")
+    row = world.db.execute(
+        "select v.keyword::text as words from memdb.memory_version v where v.memory_id = %s",
+        [memory],
+    ).fetchone()
+    assert row is not None and "'tea'" in row.words
+
+
 def test_old_words_are_renewed_in_steps_and_counted_right(world: Rows) -> None:
     counted, waiting, right = (world.memory(text) for text in ("tea。", "tea！", "milk"))
     for memory in (counted, waiting):

@@ -310,6 +310,9 @@ def test_numbers_of_any_length_are_read(world):
 
 
 def test_explain_tells_what_was_applied(world):
+    # The clock stands: the file may have been read minutes ago.
+    world.db.execute("insert into memdb.schema_info (key, value) values ('test_clock', 'on')")
+    world.db.execute("select set_config('memdb.fake_now', %s, true)", [str(NOW)])
     fact = world.memory("tea", importance=8, confidence=0.5, tier="working", occurred_at=NOW)
     old = world.memory("tea old", occurred_at=NOW - timedelta(days=30))
     asked = world.memory("tea again?", occurred_at=NOW)
