@@ -44,6 +44,7 @@ declare
   v_seen     bigint[];
   v_ids      bigint[];
   v_versions integer[];
+  v_keywords tsvector[];
 begin
   select r.memory_id into v_from from memdb.keyword_renewal r where r.tenant_id = p_tenant for update skip locked;
   if not found then
@@ -64,16 +65,18 @@ begin
   perform from memdb.memory_version v where v.tenant_id = p_tenant and v.memory_id = any (v_seen)
     order by v.memory_id, v.version for no key update;
   -- Places of words are not searched: the same words in other places are no change.
-  select coalesce(array_agg(v.memory_id), '{}'), coalesce(array_agg(v.version), '{}') into v_ids, v_versions
+  select coalesce(array_agg(v.memory_id), '{}'), coalesce(array_agg(v.version), '{}'), coalesce(array_agg(n.keyword), '{}')
+    into v_ids, v_versions, v_keywords
     from memdb.memory_version v
+    cross join lateral (
+      select memdb.keyword_text_v2(v.text, v.heading, v.language,
+               memdb.scope_lexemes_v1(v.tenant_id, v.namespace_id, v.user_id)) as keyword
+      offset 0) n
    where v.tenant_id = p_tenant and v.memory_id = any (v_seen)
-     and tsvector_to_array(v.keyword) <> tsvector_to_array(memdb.keyword_text_v2(v.text, v.heading, v.language,
-           memdb.scope_lexemes_v1(v.tenant_id, v.namespace_id, v.user_id)));
+     and tsvector_to_array(v.keyword) <> tsvector_to_array(n.keyword);
   perform memdb._withdraw_words(p_tenant, v_ids, v_versions);
-  update memdb.memory_version v
-     set keyword = memdb.keyword_text_v2(v.text, v.heading, v.language,
-           memdb.scope_lexemes_v1(v.tenant_id, v.namespace_id, v.user_id))
-    from unnest(v_ids, v_versions) w (memory_id, version)
+  update memdb.memory_version v set keyword = w.keyword
+    from unnest(v_ids, v_versions, v_keywords) w (memory_id, version, keyword)
    where v.tenant_id = p_tenant and v.memory_id = w.memory_id and v.version = w.version;
   insert into memdb.keyword_queue (tenant_id, namespace_id, memory_id, version)
     select p_tenant, v.namespace_id, v.memory_id, v.version

@@ -141,8 +141,9 @@ comment on function memdb._pool (integer, integer[], text, text, bigint[], integ
 -- _graph_leg: memories tied to the best hits, with a share of their odds times their own factors.
 --
 -- p_scores are log odds. Each hop passes on a fifth of the odds times the weight of the tie; a
--- memory tied to several keeps the best. Its own factors (_memory_factor, the agent's weight for its namespace) count for itself, and are not passed on. At most 16 ties of each memory and 100 memories a hop are
--- followed. Without edges it costs a few index look-ups and finds nothing.
+-- memory tied to several keeps the best. Its own factors (_memory_factor, the agent's weight for its
+-- namespace) count for itself, and are not passed on. At most 16 ties of each memory and 100
+-- memories a hop are followed. Without edges it costs a few index look-ups and finds nothing.
 create or replace function memdb._graph_leg (
   p_tenant     integer,
   p_namespaces integer[],
