@@ -79,9 +79,9 @@ def test_a_damaged_dump_is_refused_before_anything_happens(
 ) -> None:
     file = tmp_path / "copy.dump"
     backup.backup(lived_in, file, contents=False)
-    with file.open("r+b") as dump:
-        dump.seek(1000)
-        dump.write(b"\0\0\0\0")
+    content = bytearray(file.read_bytes())
+    content[1000] ^= 0xFF  # Never what was there before, whatever that was.
+    file.write_bytes(content)
     with pytest.raises(errors.NotAvailable):
         backup.restore(new_database, file)
     with psycopg.connect(new_database) as connection:
