@@ -67,11 +67,13 @@ begin atomic
     cross join lateral (select memdb._month_number(coalesce(m.part[3], m.part[4]))) n (month)
     cross join lateral (select coalesce(m.part[1], m.part[5])::integer) d (day)
     left join (values ('early', 1, 10), ('mid', 11, 20), ('late', 21, 31)) s (span, from_day, to_day) on s.span = lower(m.part[2])
-   where d.day is not null or m.part[6] is not null
-      or (m.part[4] is null and (m.part[3] <> 'may' or s.span is not null))
+   where lower(p_query collate "C") <> upper(p_query collate "C")
+     and (d.day is not null or m.part[6] is not null
+          or (m.part[4] is null and (m.part[3] <> 'may' or s.span is not null)))
   union all
   select m.part[1]::integer, m.part[2]::integer, m.part[3]::integer, m.part[2]::integer, m.part[3]::integer
-    from regexp_matches(p_query collate "C", '\m([0-9]{4})[-/]([0-9]{1,2})[-/]([0-9]{1,2})(?![0-9])', 'g') m (part);
+    from regexp_matches(p_query collate "C", '\m([0-9]{4})[-/]([0-9]{1,2})[-/]([0-9]{1,2})(?![0-9])', 'g') m (part)
+   where p_query like any ('{%-%,%/%}');
 end;
 comment on function memdb._english_ranges (text) is 'The dates a query names in English: 8 May 2023, May 8th, late March, Aug 3, and 2023-05-08.';
 
@@ -85,7 +87,9 @@ create or replace function memdb._time_ranges (p_query text, p_years integer[])
 begin atomic
   select distinct f.date,
          (case when t.date >= f.date then t.date else t.date + interval '1 year' end)::date
-    from (select * from memdb._chinese_ranges(p_query) union all select * from memdb._english_ranges(p_query)) r
+    -- What cannot match is not tried: PostgreSQL keeps 32 patterns, and compiling one again takes longer than all else here.
+    from (select * from memdb._chinese_ranges(p_query) where p_query like '%月%'
+          union all select * from memdb._english_ranges(p_query)) r
     cross join lateral unnest(case when r.year is null then p_years else array[r.year] end) y (year)
     -- Null, not an error, for a month or year that is none: conditions may be tried in any order.
     cross join lateral (

@@ -160,27 +160,33 @@ declare
   v_part  text[];
   v_day   integer;
 begin
+  -- What cannot match is not tried: PostgreSQL keeps 32 patterns, and compiling one again takes longer than looking for its characters.
   -- A year before a month is the year of that month; alone it is all of it.
-  v_query := regexp_replace(v_query, '明年(?=\s*(?:[0-9]{1,2}|[一二三四五六七八九十]{1,3})月)', v_year + 1 || '年', 'g');
-  v_query := regexp_replace(v_query, '去年(?=\s*(?:[0-9]{1,2}|[一二三四五六七八九十]{1,3})月)', v_year - 1 || '年', 'g');
-  v_query := regexp_replace(v_query, '前年(?=\s*(?:[0-9]{1,2}|[一二三四五六七八九十]{1,3})月)', v_year - 2 || '年', 'g');
-  v_query := regexp_replace(v_query, '今年(?=\s*(?:[0-9]{1,2}|[一二三四五六七八九十]{1,3})月)', v_year || '年', 'g');
-  v_query := regexp_replace(v_query, '上上?个?月(?=[0-9]{1,2}[日号])', to_char(p_today - interval '1 month', 'FMYYYY"年"FMMM"月"'), 'g');
-  v_query := regexp_replace(v_query, '下个?個?月(?=[0-9]{1,2}[日号])', to_char(p_today + interval '1 month', 'FMYYYY"年"FMMM"月"'), 'g');
+  if v_query like '%年%月%' then
+    v_query := regexp_replace(v_query, '明年(?=\s*(?:[0-9]{1,2}|[一二三四五六七八九十]{1,3})月)', v_year + 1 || '年', 'g');
+    v_query := regexp_replace(v_query, '去年(?=\s*(?:[0-9]{1,2}|[一二三四五六七八九十]{1,3})月)', v_year - 1 || '年', 'g');
+    v_query := regexp_replace(v_query, '前年(?=\s*(?:[0-9]{1,2}|[一二三四五六七八九十]{1,3})月)', v_year - 2 || '年', 'g');
+    v_query := regexp_replace(v_query, '今年(?=\s*(?:[0-9]{1,2}|[一二三四五六七八九十]{1,3})月)', v_year || '年', 'g');
+  end if;
+  if v_query like any ('{%上%月%,%下%月%}') then
+    v_query := regexp_replace(v_query, '上上?个?月(?=[0-9]{1,2}[日号])', to_char(p_today - interval '1 month', 'FMYYYY"年"FMMM"月"'), 'g');
+    v_query := regexp_replace(v_query, '下个?個?月(?=[0-9]{1,2}[日号])', to_char(p_today + interval '1 month', 'FMYYYY"年"FMMM"月"'), 'g');
+  end if;
   for v_part in
     select m.part
-      from (values (1, '(去年|前年|今年|明年|后年|後年)()'),
-                   (2, '(上上|上|这|這|本|下下|下)个?個?(?:周|週|星期|礼拜|禮拜)(末|[一二三四五六日天])?'),
-                   (3, '(上上|上|这|這|本|下下|下)个?個?月()'),
-                   (4, c_number || '个?個?(天|日|周|週|星期|礼拜|月|年)(?:前|以前|之前)'),
-                   (5, '(?:最近|过去|過去|近|这)' || c_number || '个?個?(天|日|周|週|星期|礼拜|月|年)'),
-                   (6, '(大前天|前天|昨天|昨晚|昨日|今天|今早|今晚|今日|明天|明早|明晚|明日|大后天|大後天|后天|後天)()'),
-                   (7, '(半年)(?:前|以前|之前)()'),
-                   (8, c_number || '个?個?(天|日|周|週|星期|礼拜|月|年)(?:后|後|以后|以後|之后|之後)'),
-                   (9, '(?:未来|未來|接下来|接下來|今后|今後)' || c_number || '个?個?(天|日|周|週|星期|礼拜|月|年)'),
-                   (10, '(半年)(?:后|後|以后|以後|之后|之後)()')) r (rule, pattern)
+      from (values (1, '{%年%}'::text[], '(去年|前年|今年|明年|后年|後年)()'),
+                   (2, '{%周%,%週%,%星期%,%礼拜%,%禮拜%}', '(上上|上|这|這|本|下下|下)个?個?(?:周|週|星期|礼拜|禮拜)(末|[一二三四五六日天])?'),
+                   (3, '{%上%月%,%这%月%,%這%月%,%本%月%,%下%月%}', '(上上|上|这|這|本|下下|下)个?個?月()'),
+                   (4, '{%前%}', c_number || '个?個?(天|日|周|週|星期|礼拜|月|年)(?:前|以前|之前)'),
+                   (5, '{%近%,%过去%,%過去%,%这%}', '(?:最近|过去|過去|近|这)' || c_number || '个?個?(天|日|周|週|星期|礼拜|月|年)'),
+                   (6, '{%天%,%晚%,%日%,%早%}', '(大前天|前天|昨天|昨晚|昨日|今天|今早|今晚|今日|明天|明早|明晚|明日|大后天|大後天|后天|後天)()'),
+                   (7, '{%半年%}', '(半年)(?:前|以前|之前)()'),
+                   (8, '{%后%,%後%}', c_number || '个?個?(天|日|周|週|星期|礼拜|月|年)(?:后|後|以后|以後|之后|之後)'),
+                   (9, '{%未来%,%未來%,%接下%,%今后%,%今後%}', '(?:未来|未來|接下来|接下來|今后|今後)' || c_number || '个?個?(天|日|周|週|星期|礼拜|月|年)'),
+                   (10, '{%半年%}', '(半年)(?:后|後|以后|以後|之后|之後)()')) r (rule, signs, pattern)
       cross join lateral (
         select array[r.rule::text, x.part[1], x.part[2]] from regexp_matches(v_query, r.pattern, 'g') x (part)) m (part)
+     where v_query like any (r.signs)
   loop
     v_day := case v_part[2] when '上上' then 2 when '上' then 1 when '下' then -1 when '下下' then -2 else 0 end;
     v_query := v_query || coalesce(case v_part[1]
