@@ -120,7 +120,7 @@ create or replace function memdb._status_factor (p_status text)
   returns double precision
   language sql immutable parallel safe
 begin atomic
-  select case p_status when 'active' then 1 when 'retracted' then 0.02 else 0.1 end;
+  select case p_status when 'active' then 1::double precision when 'retracted' then 0.02 else 0.1 end;
 end;
 comment on function memdb._status_factor (text) is 'What was asked for although it does not hold is put behind what does.';
 
@@ -163,6 +163,6 @@ create or replace function memdb._memory_factor (
   language sql immutable parallel safe
 begin atomic
   select memdb._importance_factor(p_importance) * memdb._reliability_factor(p_confidence, p_trust) * memdb._status_factor(p_status)
-       * case p_tier when 'archive' then 0.5 else 1 end;
+       * case p_tier when 'archive' then 0.5::double precision else 1 end;
 end;
 comment on function memdb._memory_factor (real, real, real, text, text) is 'What a memory''s own qualities multiply its odds by, unless exponents or tiers are set.';

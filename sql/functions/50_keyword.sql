@@ -90,29 +90,24 @@ declare
   v_sample integer[];
   v_sampled double precision;
 begin
+  -- An array in any case: "null or any of" would walk through all namespaces of the tenant.
+  p_namespaces := coalesce(p_namespaces, array(select n.namespace_id from memdb.namespace n where n.tenant_id = p_tenant));
   -- Where nothing holds a word the mean is 1, not 0: lengths are divided by it.
-  select sum(s.documents), greatest(sum(s.tokens) / nullif(sum(s.documents), 0)::double precision, 1)
-    into documents, mean_length
-    from memdb.namespace_stat s
-   where s.tenant_id = p_tenant and (p_namespaces is null or s.namespace_id = any (p_namespaces));
-  -- Two statements: "null or any of" in one would walk through the queues of all namespaces.
-  if p_namespaces is null then
-    select count(*) into queued from (select from memdb.keyword_queue q where q.tenant_id = p_tenant limit 10001) w;
-  else
-    select count(*) into queued
-      from (select from memdb.keyword_queue q
-             where q.tenant_id = p_tenant and q.namespace_id = any (p_namespaces)
-             limit 10001) w;
-  end if;
+  select sum(s.documents), greatest(sum(s.tokens) / nullif(sum(s.documents), 0)::double precision, 1),
+         array_agg(s.namespace_id) filter (where s.place <= 16), sum(s.documents) filter (where s.place <= 16)
+    into documents, mean_length, v_sample, v_sampled
+    from (select s.*, row_number() over (order by s.documents desc, s.namespace_id) as place
+            from memdb.namespace_stat s
+           where s.tenant_id = p_tenant and s.namespace_id = any (p_namespaces)) s;
+  -- One by one: "any of" would walk through the queues of all of them, if it was planned while they were empty.
+  select count(*) into queued
+    from (select from unnest(p_namespaces) n (id)
+           cross join lateral (
+             select from memdb.keyword_queue q where q.tenant_id = p_tenant and q.namespace_id = n.id offset 0) q
+           limit 10001) w;
   if coalesce(documents, 0) = 0 then
     return;
   end if;
-  select array_agg(s.namespace_id), sum(s.documents) into v_sample, v_sampled
-    from (select s.namespace_id, s.documents
-            from memdb.namespace_stat s
-           where s.tenant_id = p_tenant and (p_namespaces is null or s.namespace_id = any (p_namespaces))
-           order by s.documents desc, s.namespace_id
-           limit 16) s;
   select array_agg(coalesce(l.holding, 0) * documents / v_sampled order by t.place)
     into holding
     from unnest(p_terms) with ordinality t (term, place)

@@ -94,10 +94,12 @@ begin
   -- Not a SQL function: its plan would be made anew in every recall.
   return (
     select coalesce(array_agg(split_part(c.relname, '_', 5)::integer), '{}')
-      from pg_catalog.pg_index i
-      join pg_catalog.pg_class c on c.oid = i.indexrelid
-     where i.indrelid = 'memdb.embedding'::regclass and i.indisvalid
-       and starts_with(c.relname, format('embedding_ann_%s_%s_', p_tenant, p_model)));
+      from pg_catalog.pg_class c
+      join pg_catalog.pg_index i on i.indexrelid = c.oid
+     -- A span of names, which the catalog has in order: ":" comes after the digits.
+     where c.relname between format('embedding_ann_%s_%s_', p_tenant, p_model)::name
+                         and format('embedding_ann_%s_%s_:', p_tenant, p_model)::name
+       and i.indrelid = 'memdb.embedding'::regclass and i.indisvalid);
 end $$;
 comment on function memdb._ann_scopes (integer, integer) is 'The namespaces of a tenant that have an index of a model ready for use; 0 is the whole tenant.';
 
@@ -148,7 +150,6 @@ declare
   v_rows   integer := memdb._ann_rows(vector_dims(p_vector));
   v_have   integer[] := case when p_sessions is null and (p_also).chosen is null then memdb._ann_scopes(p_tenant, p_model) else '{}' end;
   v_within integer[] := p_namespaces;
-  v_sizes  record;
 begin
   indexes := '{}';
   if v_have = '{}' then
@@ -162,17 +163,22 @@ begin
   end if;
   rest := array(select w.id from unnest(v_within) w (id) where w.id <> all (v_have));
   indexes := array(select w.id from unnest(v_within) w (id) where w.id = any (v_have));
-  if 0 = any (v_have) then
-    select sum(s.documents) as all_rows, sum(s.documents) filter (where s.namespace_id = any (v_within)) as within,
-           sum(s.documents) filter (where s.namespace_id = any (rest)) as rest
-      into v_sizes
-      from memdb.namespace_stat s where s.tenant_id = p_tenant;
-    if p_namespaces is null
-       or ((cardinality(indexes) > 8 or v_sizes.rest > v_rows) and v_sizes.within * 20 >= v_sizes.all_rows) then
-      indexes := '{0}';
-      rest := '{}';
+  if 0 <> all (v_have) then
+    return;
+  end if;
+  if p_namespaces is not null then
+    if cardinality(indexes) <= 8 and coalesce((
+         select sum(s.documents) from memdb.namespace_stat s where s.tenant_id = p_tenant and s.namespace_id = any (rest)), 0) <= v_rows
+    then
+      return;
+    end if;
+    if (select sum(s.documents) filter (where s.namespace_id = any (v_within)) * 20 < sum(s.documents)
+          from memdb.namespace_stat s where s.tenant_id = p_tenant) is not false then
+      return;
     end if;
   end if;
+  indexes := '{0}';
+  rest := '{}';
 end $$;
 comment on function memdb._vector_strategy (integer, integer[], text, bigint[], integer, halfvec, memdb._recall_filter) is 'How the nearest vectors of a scope are found.';
 
@@ -400,6 +406,7 @@ begin
     with near as materialized (
       select 1 as source, i.*
         from memdb._nearest_indexed(p_tenant, p_namespaces, p_user, p_types, p_model, p_vector, v_how.indexes, v_depth, p_also) i
+       where v_how.indexes <> '{}'
       union all
       select 2, x.*
         from memdb._nearest_exact(p_tenant, case when v_how.indexes = '{}' then p_namespaces else v_how.rest end,

@@ -47,10 +47,9 @@ as $$
 begin
   return query
     with hit as materialized (
-      select a.place, m.namespace_id, m.user_id, v.text, v.language, char_length(v.text) as size, e.vector,
+      select a.place, v.namespace_id, v.user_id, v.text, v.language, char_length(v.text) as size, e.vector,
              left(w.letters, 16) as beginning, right(w.letters, 16) as ending
         from unnest(p_memory_ids, p_versions) with ordinality a (memory_id, version, place)
-        join memdb.memory m on m.tenant_id = p_tenant and m.memory_id = a.memory_id
         join memdb.memory_version v on v.tenant_id = p_tenant and v.memory_id = a.memory_id and v.version = a.version
         -- A version that was replaced since, or archived, has its vector with the cold ones.
         left join lateral (

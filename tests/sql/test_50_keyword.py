@@ -257,6 +257,27 @@ def test_stale_matches_do_not_hide_active_ones(folded):
         assert set(leg(world, query, limit=10).memory_ids) == set(kept)
 
 
+def test_the_queue_of_other_namespaces_is_not_read(world):
+    asked = "select queued from memdb._scope_statistics(%s, %s, '{tea}')"
+    given = [world.tenant, [world.namespace()]]
+    # Planned while the queue is empty, when any way through it looks as good as another.
+    for _ in range(7):
+        world.db.execute(asked, given)
+    world.db.execute(
+        "insert into memdb.keyword_queue (tenant_id, namespace_id, lexemes, sign)"
+        " select %s, %s, '{tea}', 1 from generate_series(1, 3000)",
+        [world.tenant, world.namespace("other")],
+    )
+    read = (
+        "select sum(pg_stat_get_xact_tuples_returned(c.oid)) from pg_class c"
+        " where c.oid = 'memdb.keyword_queue'::regclass"
+        " or c.relname like 'keyword_queue%%idx' or c.relname = 'keyword_queue_pkey'"
+    )
+    before = world.one(read)
+    assert world.db.execute(asked, given).fetchone() == (0,)
+    assert world.one(read) - before < 100
+
+
 # --- what could still beat a score --------------------------------------------------------
 
 
