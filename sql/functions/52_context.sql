@@ -72,10 +72,11 @@ comment on function memdb._next_to (integer, integer[], text, bigint[], text[], 
 
 -- _context_rows: the keyword leg's hits with their neighbours, and the nearest vectors, in reading order.
 --
--- Every hit brings up to p_width memories on either side. places number the rows: those of two
+-- Each of the 40 best hits brings up to p_width memories on either side: those of more help nothing
+-- (docs/decisions/0019). places number the rows: those of two
 -- rows differ by d where one is the d-th neighbour of the other, and by more than p_width where
--- they are no neighbours; a nearest vector that lies beside no hit stands alone. To tell the two
--- cases apart one more neighbour is read on either side, and left out again. by_hit says which
+-- they are no neighbours; a nearest vector that lies beside no hit stands alone. What lies between two
+-- hits is not read, so rows of two of them are neighbours only where one hit brought both. by_hit says which
 -- rows the hits brought; factors is the _memory_factor of each.
 -- With a time given, all of it is as it was then (57_past).
 create or replace function memdb._context_rows (
@@ -106,49 +107,53 @@ declare
 begin
   with hit as materialized (
     -- All ids in one scan: it reads a page of the index once for all ids on it, a look-up for each reads it again.
-    select m from memdb.memory m where m.tenant_id = p_tenant and m.memory_id = any (p_hits) and v_is_now
+    select m, m.memory_id = any (p_hits[:40]) as leads
+      from memdb.memory m
+     where m.tenant_id = p_tenant and m.memory_id = any (p_hits) and v_is_now
     union all
-    select m from memdb._memories_then(p_tenant, p_hits, p_namespaces, p_user, p_sessions, p_types, p_statuses,
-                                       p_belief_at, p_world_at, p_also) m
+    select m, m.memory_id = any (p_hits[:40])
+      from memdb._memories_then(p_tenant, p_hits, p_namespaces, p_user, p_sessions, p_types, p_statuses,
+                                p_belief_at, p_world_at, p_also) m
      where not v_is_now),
   found as (
     select (h.m).memory_id, (h.m).version, (h.m).occurred_at, (h.m).namespace_id, (h.m).session_id, (h.m).sequence, (h.m).user_id, (h.m).type,
-           memdb._memory_factor((h.m).importance, (h.m).confidence, (h.m).trust, (h.m).status, (h.m).tier) as factor, true as is_hit
+           memdb._memory_factor((h.m).importance, (h.m).confidence, (h.m).trust, (h.m).status, (h.m).tier) as factor, h.leads
       from hit h
     union all
     select n.memory_id, n.version, n.occurred_at, n.namespace_id, n.session_id, n.sequence, n.user_id, n.type,
            memdb._memory_factor(n.importance, n.confidence, n.trust, n.status, n.tier), false
       from hit h
-      cross join lateral memdb._next_to(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, h.m, p_width + 1, p_also) n
-     where p_width > 0 and v_is_now
+      cross join lateral memdb._next_to(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, h.m, p_width, p_also) n
+     where h.leads and p_width > 0 and v_is_now
     union all
     select n.memory_id, n.version, n.occurred_at, n.namespace_id, n.session_id, n.sequence, n.user_id, n.type,
            memdb._memory_factor(n.importance, n.confidence, n.trust, n.status, n.tier), false
       from hit h
-      cross join lateral memdb._next_then(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, h.m, p_width + 1,
+      cross join lateral memdb._next_then(p_tenant, p_namespaces, p_user, p_sessions, p_types, p_statuses, h.m, p_width,
                                           p_belief_at, p_world_at, p_also) n
-     where p_width > 0 and not v_is_now),
-  -- A line is a session, or what one user has in a namespace without one; spot is the place in it. Sorted once: frames of
-  -- rows in the same order need no second sort.
-  ordered as (
-    select f.*, lag(f.memory_id) over reading = f.memory_id as is_repeated,
-           f.line = lag(f.line) over reading and f.owner is not distinct from lag(f.owner) over reading
-           and (f.line > 0 or f.spot <= lag(f.spot) over reading + 21600) as is_next
+     where h.leads and p_width > 0 and not v_is_now),
+  -- A line is a session, or what one user has in a namespace without one; spot is the place in it. Sorted once: what follows
+  -- goes in the same order.
+  told as (
+    select f.*, lag(f.memory_id) over (order by f.line, f.owner, f.spot, f.memory_id, f.leads desc) = f.memory_id as is_repeated
       from (select f.*, coalesce(f.session_id, -f.namespace_id) as line, case when f.session_id is null then f.user_id end as owner,
                    case when f.session_id is not null then f.sequence
                         when f.type in ('observation', 'action', 'result') then date_part('epoch', f.occurred_at) end as spot
-              from found f) f
-    window reading as (order by f.line, f.owner, f.spot, f.memory_id, f.is_hit desc)),
-  placed as (
-    select o.memory_id, o.version, o.occurred_at, o.namespace_id, o.factor, o.is_hit,
+              from found f) f),
+  ordered as (
+    select t.*,
+           t.line = lag(t.line) over reading and t.owner is not distinct from lag(t.owner) over reading
+           and (t.line > 0 or t.spot <= lag(t.spot) over reading + 21600)
+           and bool_or(t.leads) over (reading rows between p_width preceding and greatest(p_width - 1, 0) following) as is_next
+      from told t
+     where t.is_repeated is not true
+    window reading as (order by t.line, t.owner, t.spot, t.memory_id)),
+  placed as materialized (
+    select o.memory_id, o.version, o.occurred_at, o.namespace_id, o.factor,
            sum(case when o.is_next then 1 else p_width + 1 end) over (order by o.line, o.owner, o.spot, o.memory_id rows unbounded preceding) as place
-      from ordered o
-     where o.is_repeated is not true),
+      from ordered o),
   kept as (
-    select r.memory_id, r.version, r.occurred_at, r.namespace_id, r.factor, r.place, r.by_hit
-      from (select p.*, bool_or(p.is_hit) over (order by p.place range between p_width preceding and p_width following) as by_hit
-              from placed p) r
-     where r.by_hit or r.memory_id = any (p_nearest)
+    select p.memory_id, p.version, p.occurred_at, p.namespace_id, p.factor, p.place, true as by_hit from placed p
     union all
     select m.memory_id, m.version, m.occurred_at, m.namespace_id,
            memdb._memory_factor(m.importance, m.confidence, m.trust, m.status, m.tier),
@@ -202,30 +207,25 @@ begin
       join (
         -- Most neighbours hold none of the terms: their lexemes need not be taken apart.
         select v.memory_id, v.version, case when v.keyword @@ v_any then setweight(v.keyword, 'A', p_terms) end as keyword, 3 as scope,
-               v.event_id, right(rtrim(right(v.text, 20), E' \t\r\n'), 1) in ('?', '？') as asks
+               v.event_id, v.text like any ('{%?%,%？%}') and right(rtrim(right(v.text, 20), E' \t\r\n'), 1) in ('?', '？') as asks
           from memdb.memory_version v
          where v.tenant_id = p_tenant and v.memory_id = any (p_memory_ids)
         offset 0) v
         on v.memory_id = r.memory_id and v.version = r.version),
-  term as materialized (
-    select t.* from unnest(p_terms, p_idf) with ordinality t (term, idf, number)),
   -- Once: joined below with every step, it would unpack the keywords of every row for each of them.
   held as materialized (
-    select x.place, t.number, memdb._presence(x.length, p_mean) as weight
+    select x.place, t.number, t.idf, memdb._presence(x.length, p_mean) as weight
       from (select r.place, length(r.keyword) - r.scope as length, unnest(tsvector_to_array(ts_filter(r.keyword, '{a}'))) as term
               from row r) x
-      join term t on t.term = x.term),
+      join unnest(p_terms, p_idf) with ordinality t (term, idf, number) on t.term = x.term),
   pooled as (
-    select h.place + d.step as place, h.number, sum(h.weight * d.share) as weight
+    select h.place + d.step as place, h.idf * memdb._saturate(sum(h.weight * d.share)) as score
       from held h
       cross join (values (0, 1.0::double precision), (1, 0.3), (2, 0.3), (-1, 0.2), (-2, 0.2)) d (step, share)
      where d.step between -p_width and p_width
-     group by 1, 2),
+     group by 1, h.number, h.idf),
   scored as (
-    select p.place, sum(t.idf * memdb._saturate(p.weight)) as score
-      from pooled p
-      join term t on t.number = p.number
-     group by p.place)
+    select p.place, sum(p.score) as score from pooled p group by p.place)
   select array_agg(coalesce(s.score, 0) order by r.number), array_agg(r.event_id order by r.number), array_agg(r.asks order by r.number)
     into scores, event_ids, asks
     from row r

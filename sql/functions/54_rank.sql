@@ -73,8 +73,8 @@ declare
   v_words text := memdb._words(p_query);
 begin
   return query
-    with row as materialized (
-      select r.memory_id, r.version, r.namespace_id, r.factor, r.place, r.by_hit, r.cause, r.asks,
+    with row as (
+      select r.memory_id, r.version, r.namespace_id, r.factor, r.place, r.by_hit, r.cause, r.asks, n.similarity,
              r.keyword + case when p_from_at is null then 0 else
                (select max(s.worth * memdb._time_fade(a.at, s.from_at, s.to_at))
                   from memdb.memory_version v
@@ -82,35 +82,38 @@ begin
                   cross join unnest(p_from_at, p_to_at, p_worth) s (from_at, to_at, worth)
                  where v.tenant_id = p_tenant and v.memory_id = r.memory_id and v.version = r.version) end as keyword
         from unnest(p_memory_ids, p_versions, p_occurred_at, p_in, p_factors, p_places, p_by_hit, p_keyword, p_causes, p_asks)
-             r (memory_id, version, occurred_at, namespace_id, factor, place, by_hit, keyword, cause, asks)),
-    pooled as materialized (
-      select c.*
-        from (select r.*, row_number() over (partition by r.by_hit order by r.keyword desc, r.memory_id) as depth from row r) c
-       where c.by_hit is false or c.depth <= p_limit or c.memory_id = any (p_nearest)),
+             r (memory_id, version, occurred_at, namespace_id, factor, place, by_hit, keyword, cause, asks)
+        left join unnest(p_nearest, p_similarity) n (memory_id, similarity) on n.memory_id = r.memory_id),
+    chosen as (
+      select r.*, r.by_hit is false or r.similarity is not null
+             or row_number() over (partition by r.by_hit order by r.keyword desc, r.memory_id) <= p_limit as is_pooled
+        from row r),
     around as materialized (
-      select p.place, d.step, r.memory_id, r.version
-        from pooled p
-        cross join generate_series(-p_width, p_width) d (step)
-        join row r on r.place = p.place + d.step
-       where p_vector is not null),
+      select c.*
+        from (select c.*, bool_or(c.is_pooled) over (order by c.place range between p_width preceding and p_width following) as is_near
+                from chosen c) c
+       where c.is_near),
     -- All in one scan of each index, which reads a page once for all ids on it; so versions are told apart below.
-    other as materialized (select array_agg(distinct a.memory_id) as ids from around a where a.memory_id <> all (p_nearest)),
-    measured as materialized (
-      select n.memory_id, null::integer as version, n.similarity from unnest(p_nearest, p_similarity) n (memory_id, similarity)
-      union all
-      select e.memory_id, e.version, -(e.vector <#> p_vector) from memdb.embedding e
+    other as materialized (select array_agg(a.memory_id) as ids from around a where a.similarity is null and p_vector is not null),
+    measured as (
+      select e.memory_id, e.version, -(e.vector <#> p_vector) as similarity from memdb.embedding e
        where e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = any ((select o.ids from other o)::bigint[])
       union all
       select e.memory_id, e.version, -(e.vector <#> p_vector) from memdb.embedding_cold e
        where e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = any ((select o.ids from other o)::bigint[])),
-    near as materialized (
-      select a.place, a.step, m.similarity from around a
-        join measured m on m.memory_id = a.memory_id and coalesce(m.version, a.version) = a.version),
-    middle as materialized (select avg(n.similarity) as mean from near n where n.step = 0),
-    close as (
-      select n.place, sum((n.similarity - d.mean) * case n.step when 0 then 1 else 0.1 end) as closeness
-        from near n cross join middle d
-       group by n.place),
+    -- A full join is none of nested loops: ten rows are guessed of any array, and hundreds would be compared with hundreds.
+    compared as (
+      select r.*, r.similarity - avg(r.similarity) filter (where r.is_pooled) over () as above
+        from (select a.memory_id, a.version, a.namespace_id, a.factor, a.place, a.cause, a.asks, a.keyword, a.is_pooled,
+                     coalesce(a.similarity, m.similarity) as similarity
+                from around a
+                full join measured m on m.memory_id = a.memory_id and m.version = a.version) r),
+    pooled as (
+      select c.*
+        from (select c.*, 0.9 * coalesce(c.above, 0) + 0.1 * coalesce(sum(c.above) over (
+                       order by c.place range between p_width preceding and p_width following), 0) as closeness
+                from compared c) c
+       where c.is_pooled),
     said as materialized (
       select p.*, e.speaker from pooled p
         left join memdb.event e
@@ -119,13 +122,12 @@ begin
     named as materialized (
       select s.speaker from (select distinct s.speaker from said s where s.speaker is not null) s
        where memdb._is_named(s.speaker, p_query, v_words))
-    select p.memory_id, p.version, null::bigint, p.keyword, coalesce(c.closeness, 0),
+    select p.memory_id, p.version, null::bigint, p.keyword, p.closeness,
            ln(p.factor) + coalesce(ln(g.weight), 0)
            + case when p.speaker in (select n.speaker from named n) then 0.4 else 0 end - case when p.asks then 0.3 else 0 end
       from said p
       left join memdb.agent_grant g
         on g.tenant_id = p_tenant and g.agent_id = p_agent and g.namespace_id = p.namespace_id
-      left join close c on c.place = p.place
     union all
     select null, null, e.event_id,
            f.score + case when p_from_at is null then 0 else
