@@ -98,7 +98,7 @@ begin
     measured as (
       select e.memory_id, e.version, -(e.vector <#> p_vector) as similarity from memdb.embedding e
        where e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = any ((select o.ids from other o)::bigint[])
-      union all
+      union  -- not all: nothing may be in the pool twice
       select e.memory_id, e.version, -(e.vector <#> p_vector) from memdb.embedding_cold e
        where e.tenant_id = p_tenant and e.model_id = p_model and e.memory_id = any ((select o.ids from other o)::bigint[])),
     -- A full join is none of nested loops: ten rows are guessed of any array, and hundreds would be compared with hundreds.

@@ -37,6 +37,55 @@ def test_a_speaker_is_named_as_a_whole_word(db, name, query, named):
     assert row.fetchone() == (named,)
 
 
+def closeness(
+    world: Rows, model: int, places: list[int], found: dict[int, float], stored: dict[int, float]
+) -> list[float]:
+    """What _pool says of memories at places: some found by vector, with cosines, some stored."""
+    memories = {place: world.memory(f"at {place}") for place in places}
+    given = {"tenant": world.tenant, "model": model, "namespace": world.namespace()}
+    for table in ("embedding", "embedding_cold"):
+        for place, cosine in stored.items():
+            world.db.execute(
+                f"insert into memdb.{table} (tenant_id, model_id, memory_id, version,"
+                " namespace_id, type, vector) values (%(tenant)s, %(model)s, %(memory)s, 1,"
+                " %(namespace)s, 'fact', %(vector)s::halfvec)",
+                {**given, "memory": memories[place], "vector": str([cosine, 0, 0, 0])},
+            )
+    rows = world.db.execute(
+        "select p.memory_id, p.closeness from memdb._pool(%(tenant)s, null, null, 'q',"
+        " %(memories)s, array_fill(1, %(size)s), array_fill(null::timestamptz, %(size)s),"
+        " array_fill(%(namespace)s, %(size)s), array_fill(1::float8, %(size)s), %(places)s,"
+        " array_fill(true, %(size)s), array_fill(1::float8, %(size)s),"
+        " array_fill(null::bigint, %(size)s), array_fill(false, %(size)s), %(found)s,"
+        " %(cosines)s, %(model)s, '[1,0,0,0]', 2, null, null, null, null, null, 50) p",
+        {
+            **given,
+            "memories": list(memories.values()),
+            "places": places,
+            "size": [len(places)],
+            "found": [memories[place] for place in found],
+            "cosines": list(found.values()),
+        },
+    ).fetchall()
+    assert len(rows) == len(places)
+    return [dict(rows)[memory] for memory in memories.values()]
+
+
+def test_closeness_is_above_the_mean_with_a_tenth_of_the_neighbours(world):
+    """Vectors that are in both tables count once."""
+    model = world.one("select r.model_id from memdb.register_embedding_model(%(tenant)s, 'm', 4) r")
+    places = [0, 1, 2, 3, 9]
+    found = closeness(world, model, places, {3: 0.8}, {0: 0.2, 1: 0.4, 9: 0.6})
+    above = {0: -0.3, 1: -0.1, 3: 0.3, 9: 0.1}  # The mean of what was measured is 0.5.
+    assert found == pytest.approx(
+        [
+            above.get(place, 0) + sum(0.1 * above.get(place + step, 0) for step in (-2, -1, 1, 2))
+            for place in places
+        ],
+        abs=1e-3,
+    )
+
+
 def walk(world: Rows, seeds: dict[int, float], hops: int = 1, **filters) -> dict[int, float]:
     given = {"namespaces": None, "user": None, "statuses": ["active"], **filters}
     row = world.db.execute(
