@@ -91,7 +91,9 @@ def run(body: str, *arguments: object, user: str | None = None) -> str:
 
 def alive(pid: int) -> bool:
     try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        process = psutil.Process(pid)
+        # One that is ending has no command line any more, and may not be called a zombie yet.
+        return process.status() != psutil.STATUS_ZOMBIE and process.cmdline() != []
     except psutil.NoSuchProcess:
         return False
 
