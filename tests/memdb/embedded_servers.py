@@ -15,6 +15,7 @@ import stat
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -90,10 +91,15 @@ def run(body: str, *arguments: object, user: str | None = None) -> str:
 
 
 def alive(pid: int) -> bool:
+    """Tell whether a process lives; one that is ending is waited for, up to a second."""
     try:
         process = psutil.Process(pid)
-        # One that is ending has no command line any more, and may not be called a zombie yet.
-        return process.status() != psutil.STATUS_ZOMBIE and process.cmdline() != []
+        for _ in range(100):
+            # It has no command line any more, and may not be called a zombie yet.
+            if process.status() == psutil.STATUS_ZOMBIE or process.cmdline():
+                break
+            time.sleep(0.01)
+        return process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
 
